@@ -1,0 +1,48 @@
+# Two commands: `make demo` and `make test`. Both make .venv on their first run.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint types contract pytest bench format clean
+
+demo: .venv/installed
+	$(BIN)/deeplfm demo
+
+test: lint types contract pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed-dev
+	$(BIN)/mypy
+
+contract: .venv/installed-dev
+	$(BIN)/lint-imports
+
+pytest: .venv/installed-dev
+	$(BIN)/pytest
+
+bench: .venv/installed
+	$(BIN)/python benchmarks/closed_forms.py
+
+format: .venv/installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist
+
+# torch comes first and pinned: otherwise pip may take a build with gigabytes of accelerator libraries.
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "deeplfm needs Python 3.11 or newer; set PYTHON=python3.11")'
+	$(PYTHON) -m venv .venv
+
+.venv/installed: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) install --constraint constraints.txt torch
+	$(PIP) install --constraint constraints.txt --editable .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	touch $@

@@ -1,0 +1,16 @@
+"""The one exception tree: catch `DeepLFMError` for everything this package raises on purpose.
+
+Every message says what was expected, what came, and what to do.
+"""
+
+
+class DeepLFMError(Exception):
+    """Everything deeplfm raises on purpose."""
+
+
+class InputError(DeepLFMError, ValueError):
+    """An argument cannot be used; nothing was changed."""
+
+
+class NumericalError(DeepLFMError, ValueError):
+    """A computation broke down (a matrix that is not positive definite, say)."""

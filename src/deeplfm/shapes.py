@@ -1,0 +1,121 @@
+"""The alphabet of shapes, and the checks that bad input meets first.
+
+Letters (docs/notation.md): S samples, N points, P inputs, D outputs, K poles, Q forces, M inducing
+points, B basis functions, R random features. Arrays are always full rank, even at size 1.
+Checks that read values run on CPU tensors only: on an accelerator they would stall the stream.
+"""
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from jaxtyping import Complex, Float
+from torch import Tensor
+
+from deeplfm.errors import InputError
+
+Memory: TypeAlias = Literal["infinite", "zero"]
+Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of its company
+
+Inputs: TypeAlias = Float[Tensor, "*S N P"]
+Outputs: TypeAlias = Float[Tensor, "S N D"]
+PerOutputInput: TypeAlias = Float[Tensor, "D P"]
+Poles: TypeAlias = Complex[Tensor, "D P K"]
+
+_COMPLEX_OF = {torch.float32: torch.complex64, torch.float64: torch.complex128}
+
+
+def complex_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The complex type of the same precision."""
+    return _COMPLEX_OF.get(dtype, dtype)
+
+
+def real_dtype(dtype: torch.dtype) -> torch.dtype:
+    """The real type of the same precision."""
+    return next((real for real, cplx in _COMPLEX_OF.items() if cplx == dtype), dtype)
+
+
+def check_memory(memory: str) -> Memory:
+    """`memory` is one of the two words, or an error."""
+    for choice in get_args(Memory):
+        if memory == choice:
+            return choice
+    raise InputError(f"memory must be 'infinite' or 'zero'; got {memory!r}. Choose one of the two.")
+
+
+def as_tensors(arguments: Mapping[str, Number], complex_names: tuple[str, ...] = ()) -> list[Tensor]:
+    """Python numbers take the precision and device of the tensors; tensors must agree already.
+
+    Real and complex tensors of one precision may mix, where `complex_names` allows complex at all.
+    """
+    tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
+    for name, value in tensors.items():
+        if value.dtype not in (*_COMPLEX_OF, *_COMPLEX_OF.values()):
+            raise InputError(
+                f"{name} must be float32, float64, complex64 or complex128; got {value.dtype}. "
+                f"Convert it, for example with {name}.double()."
+            )
+    precisions = {name: real_dtype(value.dtype) for name, value in tensors.items()}
+    if len(set(precisions.values())) > 1:
+        found = ", ".join(f"{name} is {dtype}" for name, dtype in precisions.items())
+        raise InputError(
+            f"all tensors must have one precision; got {found}. Convert them with .to(dtype)."
+        )
+    devices = {name: value.device for name, value in tensors.items()}
+    if len(set(devices.values())) > 1:
+        found = ", ".join(f"{name} is on {device}" for name, device in devices.items())
+        raise InputError(
+            f"all tensors must be on one device; got {found}. Move them with .to(device)."
+        )
+    precision = next(iter(precisions.values()), torch.float64)
+    device = next(iter(devices.values()), torch.device("cpu"))
+    converted = []
+    for name, value in arguments.items():
+        if not isinstance(value, Tensor):
+            dtype = complex_dtype(precision) if isinstance(value, complex) else precision
+            value = torch.as_tensor(value, dtype=dtype, device=device)
+        if value.is_complex() and name not in complex_names:
+            raise InputError(f"{name} must be real; got {value.dtype}. Pass its real part.")
+        converted.append(value)
+    check_broadcast(dict(zip(arguments, converted, strict=True)))
+    return converted
+
+
+def check_broadcast(tensors: Mapping[str, Tensor]) -> None:
+    """The shapes fit together under the usual broadcasting rule, or an error names them."""
+    try:
+        torch.broadcast_shapes(*(tensor.shape for tensor in tensors.values()))
+    except RuntimeError:
+        found = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
+        raise InputError(
+            f"shapes must broadcast together; got {found}. Add dimensions of size 1 with [..., None]."
+        ) from None
+
+
+def check_positive(name: str, value: Tensor, why: str) -> None:
+    """Every entry (of the real part) is above zero; NaN is not. CPU tensors only."""
+    real = value.real if value.is_complex() else value
+    if real.device.type == "cpu" and not bool((real > 0).all()):
+        worst = real.detach().min().item() if not bool(real.isnan().any()) else float("nan")
+        raise InputError(f"{name} must be above 0{why}; got {worst:g}. Pass positive values.")
+
+
+def check_finite(name: str, value: Tensor) -> None:
+    """No NaN, no infinity. CPU tensors only."""
+    if value.device.type == "cpu" and not bool(value.isfinite().all()):
+        bad = int((~value.isfinite()).sum())
+        raise InputError(
+            f"{name} must be finite; got {bad} NaN or infinite of {value.numel()} entries. "
+            "Remove those rows, or pass missing targets as NaN in Y only."
+        )
+
+
+def check_shape(name: str, value: Tensor, expected: tuple[int | str, ...], do: str) -> None:
+    """`value` has the expected shape; a letter in `expected` stands for any size."""
+    fits = len(value.shape) == len(expected) and all(
+        isinstance(size, str) or size == got
+        for size, got in zip(expected, value.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join(str(size) for size in expected)
+        raise InputError(f"{name} must be [{wanted}]; got {tuple(value.shape)}. {do}")
