@@ -1,0 +1,210 @@
+"""A linear ODE with constant coefficients, as the factors of its characteristic polynomial.
+
+    (d/dt + a) … ((d/dt + α)² - q) … y = gain · u,      y(x) = ∫ G(x - τ) u(τ) dτ
+
+Subclasses own the physical parameters and their positivity, and say which factors those make.
+Everything else is here, once: poles, residues, G(t), and `respond`, the answer of the ODE to any
+`PoleFunction`, exact where poles meet. No probability, no forces.
+"""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.greens_functions.divided_differences import exponential_sum, pair
+from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
+from deeplfm.parameters import Bounds, Quantity, check_names, learns
+from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
+
+
+class Linear(NamedTuple):
+    """The factor p + a."""
+
+    rate: Tensor
+
+    def at(self, p: Tensor) -> Tensor:
+        return p + self.rate
+
+    def poles(self) -> list[Tensor]:
+        return [self.rate.to(complex_dtype(self.rate.dtype))]
+
+
+class Quadratic(NamedTuple):
+    """The factor (p + α)² - q, with α² - q given on its own since it may cancel."""
+
+    damping: Tensor
+    discriminant: Tensor
+    product: Tensor
+
+    def at(self, p: Tensor) -> Tensor:
+        return p * (p + 2 * self.damping) + self.product
+
+    def poles(self) -> list[Tensor]:
+        d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
+        fast = self.damping + d
+        return [self.product / fast, fast]
+
+
+Factor = Linear | Quadratic
+
+
+class GreensFunction(nn.Module, ABC):
+    """The causal Green's function of a linear ODE; calling it gives G(t), 0 for t < 0.
+
+    Parameters have one shape, () or [D, P]; times and arguments broadcast against it.
+    `normalised=True` divides G by its integral, so that the response to a constant is that constant.
+    Given to a recipe it is a template: `tiled(D, P)` is an independent copy.
+    """
+
+    stable: bool  # whether every pole has a positive real part; fixed when it is built
+
+    def __init__(
+        self,
+        quantities: Mapping[str, Tensor | float],
+        *,
+        normalised: bool,
+        learn: bool | Collection[str],
+        bounds: Mapping[str, Bounds] | None,
+        positive: bool = True,
+    ) -> None:
+        super().__init__()
+        bounds = bounds or {}
+        check_names(quantities, learn, bounds)
+        self.quantities = nn.ModuleDict(
+            {
+                name: Quantity(
+                    name,
+                    value,
+                    learn=learns(name, learn),
+                    bounds=bounds.get(name),
+                    positive=positive,
+                )
+                for name, value in quantities.items()
+            }
+        )
+        as_tensors({name: self.value(name) for name in quantities})
+        self.normalised = normalised
+
+    @property
+    @abstractmethod
+    def factors(self) -> tuple[Factor, ...]:
+        """The factors of the characteristic polynomial, none for G = δ."""
+
+    @property
+    def order(self) -> int:
+        """The order of the ODE, the number K of its poles."""
+        return sum(len(factor.poles()) for factor in self.factors)
+
+    @property
+    def gain(self) -> Tensor | float:
+        """1, or 1/∫G if normalised: the characteristic polynomial at 0."""
+        if not self.normalised:
+            return 1.0
+        gain: Tensor | float = 1.0
+        for factor in self.factors:
+            gain = gain * (factor.rate if isinstance(factor, Linear) else factor.product)
+        return gain
+
+    def characteristic(self, p: Tensor) -> Tensor:
+        """The characteristic polynomial at `p`, of a shape that ends in one node dimension."""
+        value = torch.ones_like(p)
+        for factor in self.factors:
+            value = value * type(factor)(*(part[..., None] for part in factor)).at(p)
+        return value
+
+    def transfer(self, p: Tensor) -> Tensor:
+        """∫_0^∞ G(t) e^{-pt} dt, for `p` of a shape that ends in one node dimension."""
+        gain = self.gain
+        gain = gain[..., None] if isinstance(gain, Tensor) else gain
+        return gain / self.characteristic(p)
+
+    def poles(self) -> Tensor:
+        """All poles s_k, complex, [..., K]; conjugate pairs are both listed."""
+        found = [pole for factor in self.factors for pole in factor.poles()]
+        if not found:
+            return torch.zeros((0,), dtype=torch.complex128)
+        return torch.stack(torch.broadcast_tensors(*found), dim=-1)
+
+    def poles_and_residues(self) -> tuple[Tensor, Tensor]:
+        """s_k and r_k [..., K] with G(t) = Σ_k r_k e^{-s_k t}; an error where poles coincide."""
+        poles = self.poles()
+        differences = poles[..., None, :] - poles[..., :, None]
+        same = torch.eye(poles.shape[-1], dtype=torch.bool, device=poles.device)
+        if poles.device.type == "cpu" and bool(((differences == 0) & ~same).any()):
+            raise InputError(
+                "residues exist for distinct poles only; got two equal poles (critical damping). "
+                "Use g(t), exponentials() or the responses, which are exact there."
+            )
+        differences = torch.where(same, torch.ones_like(differences), differences)
+        gain = self.gain
+        gain = gain[..., None] if isinstance(gain, Tensor) else gain
+        return poles, gain / differences.prod(-1)
+
+    def exponentials(self) -> tuple[Tensor, Tensor]:
+        """Nodes and weights with G(t) = Σ_i w_i e^{-s_i t}, finite for coinciding poles too."""
+        nodes, weights = exponential_sum(self.poles(), self.characteristic)
+        gain = self.gain
+        return nodes, weights * (gain[..., None] if isinstance(gain, Tensor) else gain)
+
+    def respond(self, function: PoleFunction, trailing: int = 0) -> Tensor:
+        """The answer of this ODE: the divided difference of `function` at its poles, times the gain.
+
+        `trailing` dimensions of size 1 follow the parameters' shape, for arguments that have more.
+        """
+        index = (..., *([None] * trailing))
+        factors = [type(factor)(*(part[index] for part in factor)) for factor in self.factors]
+        gain = self.gain
+        gain = gain[index] if isinstance(gain, Tensor) else gain
+        match factors:
+            case []:
+                return function.instant()
+            case [Linear(rate)]:
+                return gain * function.at(rate)
+            case [Quadratic(damping, discriminant, product)]:
+                return gain * pair(function, damping, discriminant, product)
+        total: Tensor | float = 0.0
+        nodes, weights = self.exponentials()
+        for node, weight in zip(nodes.unbind(-1), weights.unbind(-1), strict=True):
+            total = total + weight[index] * function.at(node[index])
+        answer = torch.as_tensor(total)
+        return answer.real if function.is_real else answer
+
+    def forward(self, t: Number) -> Tensor:
+        """G(t); `t` broadcasts against the parameters."""
+        if not self.factors:
+            raise InputError("G = δ has no values; got a call of NoDynamics. Use its responses.")
+        (first, *_), *_ = self.factors
+        t, _ = as_tensors({"t": t, "parameters": first})
+        value = self.respond(ImpulseResponse(t.clamp(min=0)))
+        return torch.where(t >= 0, value, torch.where(t.isnan(), t, torch.zeros_like(t)))
+
+    def check_memory(self, memory: Memory) -> None:
+        """An ODE that does not forget has no response to an infinite past."""
+        if memory == "infinite" and not self.stable:
+            raise InputError(
+                "infinite memory needs a stable ODE (all poles with a positive real part); got "
+                f"{self}. Use memory='zero', or change its coefficients."
+            )
+
+    def tiled(self, outputs: int, inputs: int) -> Self:
+        """An independent copy with parameters of shape [D, P]."""
+        twin = copy.deepcopy(self)
+        for name, quantity in self.quantities.items():
+            try:
+                twin.quantities[name] = quantity.tiled(outputs, inputs)
+            except RuntimeError:
+                raise InputError(
+                    f"{name} must broadcast to [{outputs}, {inputs}]; got "
+                    f"{tuple(self.value(name).shape)}. Pass one number, or [D, P] of the layer."
+                ) from None
+        return twin
+
+    def value(self, name: str) -> Tensor:
+        """The value of one physical quantity, by its name."""
+        value: Tensor = self.quantities[name]()
+        return value

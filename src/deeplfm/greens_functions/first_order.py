@@ -1,0 +1,34 @@
+"""First order, the paper's ODE1: y' + γy = u, so G(t) = e^{-γt}, one real pole at γ.  [DLFM Eq. 9]"""
+
+from collections.abc import Collection, Mapping
+from typing import final
+
+from torch import Tensor
+
+from deeplfm.greens_functions.base import GreensFunction, Linear
+from deeplfm.parameters import Bounds
+
+
+@final
+class FirstOrder(GreensFunction):
+    """y' + decay·y = u; its time constant is 1/decay."""
+
+    def __init__(
+        self,
+        decay: Tensor | float = 2.5,
+        *,
+        normalised: bool = False,
+        learn: bool | Collection[str] = True,
+        bounds: Mapping[str, Bounds] | None = None,
+    ) -> None:
+        super().__init__({"decay": decay}, normalised=normalised, learn=learn, bounds=bounds)
+        self.stable = True
+
+    @property
+    def decay(self) -> Tensor:
+        """γ, [D, P]."""
+        return self.value("decay")
+
+    @property
+    def factors(self) -> tuple[Linear]:
+        return (Linear(self.decay),)

@@ -1,0 +1,131 @@
+"""Any order: y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u; and order 0, no dynamics, G = δ.
+
+The polynomial is held as quadratic factors p² + c1 p + c0 and, for odd order, one linear factor.
+Each number keeps its sign while it is learnt, so a stable ODE stays stable.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deeplfm.errors import InputError
+from deeplfm.greens_functions.base import Factor, GreensFunction, Linear, Quadratic
+
+
+@final
+class LinearODE(GreensFunction):
+    """y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u, from its coefficients [c_0, …, c_{n-1}].
+
+    Coefficients are numbers, or a tensor [n] or [D, P, n]. Learning moves the factors, and never
+    across the border of stability. An ODE that is not stable works with zero memory.
+    """
+
+    def __init__(
+        self,
+        coefficients: Sequence[float] | Tensor,
+        *,
+        normalised: bool = False,
+        learn: bool = True,
+    ) -> None:
+        rows = _as_rows(coefficients)
+        quantities = _factor_quantities(rows)
+        stable = all(bool((value > 0).all()) for value in quantities.values())
+        if normalised and not stable:
+            raise InputError(
+                "normalised needs a stable ODE (∫G is infinite otherwise); got coefficients "
+                f"{rows.tolist()}. Use normalised=False."
+            )
+        super().__init__(
+            quantities, normalised=normalised, learn=learn, bounds=None, positive=False
+        )
+        self.stable = stable
+        self._pairs, self._single = rows.shape[-1] // 2, rows.shape[-1] % 2 == 1
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        found: list[Factor] = [Linear(self.value("rate"))] if self._single else []
+        for k in range(self._pairs):
+            half, product = self.value(f"slope_{k}") / 2, self.value(f"product_{k}")
+            found.append(Quadratic(half, half**2 - product, product))
+        return tuple(found)
+
+    @property
+    def coefficients(self) -> Tensor:
+        """c_0 … c_{n-1} [..., n] as they are now."""
+        polynomial: list[Tensor | float] = [1.0]  # ascending powers of p
+        for factor in self.factors:
+            if isinstance(factor, Linear):
+                new: list[Tensor | float] = [factor.rate, 1.0]
+            else:
+                new = [factor.product, 2 * factor.damping, 1.0]
+            product: list[Tensor | float] = [0.0] * (len(polynomial) + len(new) - 1)
+            for i, left in enumerate(polynomial):
+                for j, right in enumerate(new):
+                    product[i + j] = product[i + j] + left * right
+            polynomial = product
+        return torch.stack([torch.as_tensor(value) for value in polynomial[:-1]], dim=-1)
+
+
+@final
+class NoDynamics(GreensFunction):
+    """G = δ: the output is the force itself, and the layer an ordinary GP layer."""
+
+    def __init__(self) -> None:
+        super().__init__({}, normalised=False, learn=False, bounds=None)
+        self.stable = True
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        return ()
+
+
+def _as_rows(coefficients: Sequence[float] | Tensor) -> Tensor:
+    if isinstance(coefficients, Tensor):
+        rows = coefficients.detach()
+    else:
+        rows = torch.tensor([float(value) for value in coefficients], dtype=torch.float64)
+    if rows.ndim not in (1, 3) or rows.shape[-1] == 0 or not rows.is_floating_point():
+        raise InputError(
+            "coefficients must be numbers [c_0, …, c_{n-1}] or a real tensor [n] or [D, P, n]; got "
+            f"{tuple(rows.shape)} {rows.dtype}. Use NoDynamics() for order 0."
+        )
+    if not bool(rows.isfinite().all()):
+        raise InputError(f"coefficients must be finite; got {rows.tolist()}. Replace NaN and inf.")
+    return rows
+
+
+def _factor_quantities(rows: Tensor) -> dict[str, Tensor]:
+    """The numbers of the factors, named: rate; slope_k, product_k of p² + slope p + product."""
+    table = [_real_factors(row) for row in rows.double().reshape(-1, rows.shape[-1]).numpy()]
+    named: dict[str, Tensor] = {}
+    for name in table[0]:
+        column = torch.tensor([entry[name] for entry in table], dtype=rows.dtype)
+        named[name] = column.reshape(rows.shape[:-1])
+    return named
+
+
+def _real_factors(coefficients: np.ndarray) -> dict[str, float]:
+    """Real factors of one polynomial, of the same number whatever its roots are."""
+    if len(coefficients) == 1:
+        return {"rate": float(coefficients[0])}
+    if len(coefficients) == 2:
+        return {"slope_0": float(coefficients[1]), "product_0": float(coefficients[0])}
+    # A trailing zero coefficient is a root at exactly 0; numpy strips it before its eigenvalues.
+    roots = np.roots([1.0, *coefficients[::-1]])
+    real = sorted(float(root.real) for root in roots if root.imag == 0)
+    found: dict[str, float] = {}
+    if len(real) % 2:
+        found["rate"] = -real.pop(0)
+    pairs = [complex(root) for root in roots if root.imag > 0]
+    # A root within rounding of the imaginary axis is taken to lie on it.
+    factors = [
+        (-2 * root.real if abs(root.real) > 1e-12 * abs(root) else 0.0, abs(root) ** 2)
+        for root in pairs
+    ]
+    factors += [(-(a + b), a * b) for a, b in zip(real[::2], real[1::2], strict=True)]
+    for k, (slope, product) in enumerate(factors):
+        found[f"slope_{k}"], found[f"product_{k}"] = slope + 0.0, product + 0.0
+    return found

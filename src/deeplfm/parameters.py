@@ -1,0 +1,125 @@
+"""A physical or statistical quantity that can be learnt: a number that keeps its sign.
+
+    value = start · e^{raw},  raw = 0 at first;   or, bounded,  value = low · (high/low)^{sigmoid(raw)}
+
+Steps of an optimiser are relative changes, and the starting value is kept exactly.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.shapes import check_finite
+
+Bounds = tuple[float, float]
+
+
+@final
+class Quantity(nn.Module):
+    """A learnable quantity of any shape; calling it gives its value.
+
+    `learn=False` fixes it. With `bounds=(low, high)` it stays strictly between them.
+    `positive=False` admits zero and negative starts, which then keep their sign.
+    """
+
+    start: Tensor
+    raw: Tensor | None
+
+    def __init__(
+        self,
+        name: str,
+        value: Tensor | float,
+        *,
+        learn: bool = True,
+        bounds: Bounds | None = None,
+        positive: bool = True,
+    ) -> None:
+        super().__init__()
+        start = _as_real(name, value)
+        if positive and not bool((start > 0).all()):
+            raise InputError(
+                f"{name} must be above 0; got {start.min().item():g}. Pass a positive {name}."
+            )
+        self.bounds = _check_bounds(name, start, bounds)
+        raw = torch.zeros_like(start)
+        if self.bounds is not None:
+            low, high = self.bounds
+            raw = torch.logit(torch.log(start / low) / math.log(high / low))
+        self.register_buffer("start", start)
+        self.raw = nn.Parameter(raw) if learn else None
+
+    def forward(self) -> Tensor:
+        if self.raw is None:
+            return self.start
+        if self.bounds is None:
+            return self.start * torch.exp(self.raw)
+        low, high = self.bounds
+        return low * (high / low) ** torch.sigmoid(self.raw)
+
+    def tiled(self, *shape: int) -> "Quantity":
+        """An independent copy broadcast to `shape`."""
+        copy = Quantity("value", 1.0, learn=self.raw is not None)
+        copy.bounds = self.bounds
+        copy.register_buffer("start", self.start.expand(shape).clone())
+        if self.raw is not None:
+            copy.raw = nn.Parameter(self.raw.detach().expand(shape).clone())
+        return copy
+
+    def extra_repr(self) -> str:
+        value = self().detach()
+        shown = f"{value.item():g}" if value.numel() == 1 else f"shape {tuple(value.shape)}"
+        fixed = ", fixed" if self.raw is None else ""
+        bounded = f", in {self.bounds}" if self.bounds is not None else ""
+        return f"{shown}{fixed}{bounded}"
+
+
+def learns(name: str, learn: bool | Collection[str]) -> bool:
+    """Whether `name` is learnt, when `learn` is a bool for all or the names of those learnt."""
+    return learn if isinstance(learn, bool) else name in learn
+
+
+def check_names(
+    names: Collection[str], learn: bool | Collection[str], bounds: Mapping[str, Bounds]
+) -> None:
+    """Every name in `learn` and `bounds` is a quantity of this object, or an error lists them."""
+    chosen = set() if isinstance(learn, bool) else set(learn)
+    unknown = sorted((chosen | set(bounds)) - set(names))
+    if unknown:
+        raise InputError(
+            f"learn and bounds must name quantities among {sorted(names)}; got {unknown}. "
+            "Correct the name."
+        )
+
+
+def _as_real(name: str, value: Tensor | float) -> Tensor:
+    """A detached real copy; a Python number is float64 until the module is cast."""
+    if isinstance(value, Tensor):
+        if not value.is_floating_point():
+            raise InputError(
+                f"{name} must be a real floating tensor; got {value.dtype}. Call .double() on it."
+            )
+        start = value.detach().clone()
+    else:
+        start = torch.tensor(value, dtype=torch.float64)
+    check_finite(name, start)
+    return start
+
+
+def _check_bounds(name: str, start: Tensor, bounds: Bounds | None) -> Bounds | None:
+    if bounds is None:
+        return None
+    low, high = float(bounds[0]), float(bounds[1])
+    if not 0 < low < high < math.inf:
+        raise InputError(
+            f"bounds of {name} must be 0 < low < high; got ({low:g}, {high:g}). Reorder them."
+        )
+    if not bool(((start > low) & (start < high)).all()):
+        raise InputError(
+            f"{name} must start strictly between its bounds ({low:g}, {high:g}); "
+            f"got {start.min().item():g} to {start.max().item():g}. Widen the bounds."
+        )
+    return low, high
