@@ -46,8 +46,9 @@ class Quadratic(NamedTuple):
 
     def poles(self) -> list[Tensor]:
         d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
-        fast = self.damping + d
-        return [self.product / fast, fast]
+        far = self.damping + torch.where(self.damping < 0, -d, d)  # no cancellation
+        near = self.product / torch.where(far == 0, torch.ones_like(far), far)
+        return [near, far]
 
 
 Factor = Linear | Quadratic
@@ -186,9 +187,10 @@ class GreensFunction(nn.Module, ABC):
     def check_memory(self, memory: Memory) -> None:
         """An ODE that does not forget has no response to an infinite past."""
         if memory == "infinite" and not self.stable:
+            worst = self.poles().detach().real.min().item()
             raise InputError(
-                "infinite memory needs a stable ODE (all poles with a positive real part); got "
-                f"{self}. Use memory='zero', or change its coefficients."
+                "infinite memory needs a stable ODE (every pole s with Re s > 0); got a pole with "
+                f"Re s = {worst:g}. Use memory='zero', or change the coefficients."
             )
 
     def tiled(self, outputs: int, inputs: int) -> Self:

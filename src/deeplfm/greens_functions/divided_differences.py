@@ -35,7 +35,7 @@ def pair(function: PoleFunction, damping: Tensor, discriminant: Tensor, product:
     # The branch not taken gets poles α ± j, so that its gradient is finite before it is dropped.
     q = torch.where(close, -one, discriminant)
     product = torch.where(close, damping**2 + 1, product)
-    d = torch.sqrt(torch.complex(q, torch.zeros_like(q)))
+    d = torch.sqrt(torch.complex(q, torch.zeros_like(q))) * torch.where(damping < 0, -one, one)
     fast = damping + d
     slow = product / fast  # α - d without its cancellation
     quotient = (function.at(slow) - function.at(fast)) / (2 * d)
@@ -57,7 +57,7 @@ def exponential_sum(
     gaps = (found[..., :, None] - found[..., None, :]).abs()
     gaps = gaps + torch.diag_embed(torch.full_like(found.real, torch.inf))
     size = found.abs().clamp(min=torch.finfo(gaps.dtype).tiny)[..., None]
-    if bool((gaps / size).min() > _CLUSTER):
+    if not bool((gaps / size).min() <= _CLUSTER):  # NaN passes through here too
         return poles, 1 / _product_of_differences(poles)
     centers, radii = _circles(found)
     angles = (torch.arange(_CONTOUR_NODES, dtype=radii.dtype, device=radii.device) + 0.5) * (
@@ -81,7 +81,7 @@ def _product_of_differences(poles: Tensor) -> Tensor:
 def _circles(poles: Tensor) -> tuple[Tensor, Tensor]:
     """Centre and radius [..., K] of a circle per cluster, radius 0 where there is none."""
     flat = poles.reshape(-1, poles.shape[-1])
-    centers, radii = torch.zeros_like(flat), torch.zeros_like(flat.real)
+    centers, radii = flat.clone(), torch.zeros_like(flat.real)
     for row, values in enumerate(flat.cpu().tolist()):
         for column, (center, radius) in enumerate(_clusters(values)):
             centers[row, column] = center
@@ -115,10 +115,10 @@ def _clusters(poles: list[complex]) -> list[tuple[complex, float]]:
 
 
 def _linked(poles: list[complex], threshold: float) -> list[list[complex]]:
-    """Groups of poles joined by steps shorter than `threshold`."""
+    """Groups of poles joined by steps of at most `threshold`."""
     groups: list[list[complex]] = []
     for pole in poles:
-        near = [group for group in groups if any(abs(pole - other) < threshold for other in group)]
+        near = [group for group in groups if any(abs(pole - other) <= threshold for other in group)]
         groups = [group for group in groups if group not in near]
         groups.append([pole, *(other for group in near for other in group)])
     return groups

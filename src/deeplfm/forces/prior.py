@@ -1,0 +1,110 @@
+"""The prior of the latent forces: independent Gaussian processes, squared-exponential.
+
+    k_q(τ, τ') = σ_q² exp(-½ Σ_p (τ_p - τ'_p)² / ℓ_{qp}²),   θ ~ N(0, diag(1/ℓ²)), β ~ U(0, 2π)
+
+This is the library's one lengthscale convention. Owns ℓ and σ²; knows no physics.
+"""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.forces.path import ForcePath
+from deeplfm.parameters import Bounds, Quantity, check_names, learns
+from deeplfm.shapes import as_tensors, check_finite, check_shape
+
+
+def squared_exponential(
+    x: Float[Tensor, "*Q N P"],
+    x2: Float[Tensor, "*Q N2 P"],
+    lengthscale: Float[Tensor, "Q P"],
+    variance: Float[Tensor, "Q"],
+) -> Float[Tensor, "Q N N2"]:
+    """k_q(x, x2), inputs shared by the forces or given for each."""
+    ell = lengthscale[:, None]
+    differences = (x / ell)[:, :, None, :] - (x2 / ell)[:, None, :, :]
+    return variance[:, None, None] * torch.exp(-differences.square().sum(-1) / 2)
+
+
+@final
+class SquaredExponential(nn.Module):
+    """Q independent forces over P inputs; numbers are shared out, tensors are [Q, P] and [Q]."""
+
+    def __init__(
+        self,
+        lengthscale: Tensor | float = 1.0,
+        variance: Tensor | float = 1.0,
+        *,
+        num_forces: int = 1,
+        num_inputs: int = 1,
+        learn: bool | Collection[str] = True,
+        bounds: Mapping[str, Bounds] | None = None,
+    ) -> None:
+        super().__init__()
+        bounds = bounds or {}
+        check_names(("lengthscale", "variance"), learn, bounds)
+        values = {"lengthscale": lengthscale, "variance": variance}
+        shapes = {"lengthscale": (num_forces, num_inputs), "variance": (num_forces,)}
+        self.quantities = nn.ModuleDict()
+        for name, value in values.items():
+            quantity = Quantity(name, value, learn=learns(name, learn), bounds=bounds.get(name))
+            try:
+                self.quantities[name] = quantity.tiled(*shapes[name])
+            except RuntimeError:
+                raise InputError(
+                    f"{name} must be a number or {list(shapes[name])}; got "
+                    f"{tuple(quantity.start.shape)}. Check num_forces and num_inputs."
+                ) from None
+        as_tensors({name: self.quantities[name]()[0] for name in values})
+
+    @property
+    def lengthscale(self) -> Float[Tensor, "Q P"]:
+        """ℓ."""
+        value: Tensor = self.quantities["lengthscale"]()
+        return value
+
+    @property
+    def variance(self) -> Float[Tensor, "Q"]:
+        """σ²."""
+        value: Tensor = self.quantities["variance"]()
+        return value
+
+    def covariance(
+        self, x: Float[Tensor, "*Q N P"], x2: Float[Tensor, "*Q N2 P"]
+    ) -> Float[Tensor, "Q N N2"]:
+        """k_q(x, x2); inputs are shared by the forces [N, P] or given for each [Q, N, P]."""
+        x, x2 = (self._inputs(name, value) for name, value in (("x", x), ("x2", x2)))
+        return squared_exponential(x, x2, self.lengthscale, self.variance)
+
+    def draw(
+        self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
+    ) -> ForcePath:
+        """`num_samples` functions, each from its own basis of `num_basis` waves."""
+        ell = self.lengthscale
+        shape = (num_samples, ell.shape[0], num_basis)
+        options = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
+        theta = torch.randn(*shape, ell.shape[1], **options) / ell[:, None]
+        phase = 2 * math.pi * torch.rand(shape, **options)
+        scale = torch.sqrt(2 * self.variance / num_basis)
+        amplitude = scale[:, None] * torch.randn(shape, **options)
+        return ForcePath(
+            theta=theta,
+            phase=phase,
+            amplitude=amplitude,
+            centers=ell.new_zeros(ell.shape[0], 0, ell.shape[1]),
+            lengthscale=ell,
+            coefficients=ell.new_zeros(num_samples, ell.shape[0], 0),
+        )
+
+    def _inputs(self, name: str, x: Tensor) -> Tensor:
+        num_forces, num_inputs = self.lengthscale.shape
+        as_tensors({name: x, "lengthscale": self.lengthscale[0, 0]})
+        expected = (num_forces, "N", num_inputs) if x.ndim == 3 else ("N", num_inputs)
+        check_shape(name, x, expected, "Add the input dimension with x[:, None].")
+        check_finite(name, x)
+        return x

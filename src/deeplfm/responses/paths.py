@@ -1,0 +1,36 @@
+"""The response of an ODE to a drawn force: still a function, and exact.
+
+    y_{dq}(x) = Σ_i a_{qi} Re( e^{jβ_{qi}} Π_p wave_{dp}(x_p; θ_{qip}) ) + Σ_j c_{qj} Π_p bump_{dp}(x_p; z_{qjp})
+
+The phase enters once, outside the product over inputs.  [DLFM Eq. 23, with that corrected]
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from deeplfm.forces import ForcePath
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.responses.systems import system_bump_response, system_wave_response
+from deeplfm.shapes import Memory
+
+
+def path_response(
+    greens_function: GreensFunction,
+    path: ForcePath,
+    x: Float[Tensor, "*S N P"],
+    memory: Memory = "infinite",
+) -> Float[Tensor, "S N D Q"]:
+    """Each output of `greens_function` (parameters () or [D, P]) driven by each force, at `x`."""
+    x = path.inputs(x)[:, :, None, :, None, None]  # dimensions: S N D P Q (B or M)
+    theta = path.theta.permute(0, 3, 1, 2)[:, None, None]
+    waves = system_wave_response(greens_function, x, theta, memory, trailing=2).prod(-3)
+    turned = waves * torch.polar(torch.ones_like(path.phase), path.phase)[:, None, None]
+    response = torch.einsum("sndqb,sqb->sndq", turned.real, path.amplitude)
+    if path.centers.shape[1] == 0:
+        return response
+    centers = path.centers.permute(2, 0, 1)
+    bumps = system_bump_response(
+        greens_function, x, centers, path.lengthscale.mT[:, :, None], memory, trailing=2
+    ).prod(-3)
+    return response + torch.einsum("sndqm,sqm->sndq", bumps, path.coefficients)
