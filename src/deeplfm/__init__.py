@@ -1,0 +1,29 @@
+"""deeplfm: deep latent force models, deep Gaussian processes whose every layer is a linear ODE.
+
+The front door: physics (`FirstOrder`, `SecondOrder`, `LinearODE`, `NoDynamics`) and the exact
+kernel of a shallow model. Closed forms are in `deeplfm.responses`, forces in `deeplfm.forces`.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from deeplfm.errors import DeepLFMError, InputError, NumericalError
+from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
+from deeplfm.kernels import LatentForceKernel
+
+try:
+    __version__ = version("deeplfm")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "DeepLFMError",
+    "FirstOrder",
+    "GreensFunction",
+    "InputError",
+    "LatentForceKernel",
+    "LinearODE",
+    "NoDynamics",
+    "NumericalError",
+    "SecondOrder",
+    "__version__",
+]

@@ -10,7 +10,7 @@ Everything else is here, once: poles, residues, G(t), and `respond`, the answer 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -193,7 +193,7 @@ class GreensFunction(nn.Module, ABC):
                 f"Re s = {worst:g}. Use memory='zero', or change the coefficients."
             )
 
-    def tiled(self, outputs: int, inputs: int) -> Self:
+    def tiled(self, outputs: int, inputs: int) -> "GreensFunction":
         """An independent copy with parameters of shape [D, P]."""
         twin = copy.deepcopy(self)
         for name, quantity in self.quantities.items():

@@ -1,0 +1,5 @@
+"""`python -m deeplfm` is the command `deeplfm`."""
+
+from deeplfm.cli import main
+
+main()

@@ -1,0 +1,59 @@
+"""Pictures, with matplotlib imported only when one is drawn and no global state touched."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a plot."""
+
+    label: str
+    values: Values
+    style: str = "-"
+
+
+def plot_filters(
+    lags: Values, filters: Sequence[Curve], times: Values, force: Curve, outputs: Sequence[Curve]
+) -> "Figure":
+    """Green's functions on the left; the force and what they make of it on the right."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 2))
+    colors = [f"C{index}" for index in range(len(filters))]
+    for curve, color in zip(filters, colors, strict=True):
+        peak = np.abs(curve.values).max()
+        left.plot(lags, curve.values / peak, curve.style, color=color, label=curve.label)
+    left.set(title="Green's functions, to their peaks", xlabel="lag $t$")
+    right.plot(times, force.values, force.style, color="0.55", linewidth=4, label=force.label)
+    for curve, color in zip(outputs, colors, strict=True):
+        right.plot(times, curve.values, curve.style, color=color, label=curve.label)
+    right.set(title="one latent force, and the response of each system", xlabel="time $x$")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.margins(x=0.01)
+    right.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    return figure
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write the picture, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        figure.savefig(partial, format=path.suffix.removeprefix("."), dpi=150)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

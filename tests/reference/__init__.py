@@ -1,0 +1,1 @@
+"""Slow, obvious, high-precision references for the closed forms of the library."""
