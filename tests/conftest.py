@@ -1,10 +1,14 @@
 """Shapes in signatures are checked at run time, in tests only; examples of hypothesis repeat."""
 
+from collections.abc import Iterator
+
+import jaxtyping
+import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 # Before the first import of the package: the hook rewrites its modules as they load.
-install_import_hook("deeplfm", "beartype.beartype")
+install_import_hook("deeplfm", "typechecking.checked")
 
 settings.register_profile(
     "deeplfm",
@@ -13,3 +17,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("deeplfm")
+
+
+@pytest.fixture
+def without_shape_checks() -> Iterator[None]:
+    """As users run it: wrong shapes must meet our own errors, not the checker of the tests."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -6,7 +6,7 @@ Closed form in the poles: two decaying exponentials s, s' under an EQ force give
 (B_s(x-x') + B_{s'}(x'-x)) / (s + s'), B the bump response. Several inputs multiply.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
@@ -15,12 +15,14 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions.pole_functions import ImpulseResponse
 from deeplfm.parameters import Quantity
 from deeplfm.responses.bumps import bump_response
 from deeplfm.responses.quadrature import gauss_legendre
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory, as_tensors, check_finite, check_memory, check_shape
 
+_CHUNK_ELEMENTS = 2**20  # of one evaluation, when a Green's function has many nodes
 _PANELS = 32  # of 16 nodes, for the outer integral where no closed form exists
 
 
@@ -139,23 +141,26 @@ def _half(
     """
     nodes, weights = (part[:, None] for part in g.exponentials())  # [D, 1, P, K]
     seen = weights * g2.transfer(nodes)  # [D, D2, P, K]
-    total = torch.zeros((), dtype=scale.dtype, device=scale.device)
-    for k in range(nodes.shape[-1]):
-        node = nodes[..., k, None, None, None]
-        factor = seen[..., k, None, None, None]
-        if memory == "infinite":
-            total = total + (factor * bump_response(t - t2, 0.0, scale, node)).real
-            continue
-        response = factor * bump_response(t, t2, scale, node, "zero")
-        nodes2, weights2 = g2.exponentials()  # [D2, P, L]
-        past: Tensor = torch.zeros_like(factor)
-        for l in range(nodes2.shape[-1]):  # noqa: E741 - the second of two pole indices
-            node2 = nodes2[..., l, None, None, None]
-            share = weights2[..., l, None, None, None] / (node + node2)
-            past = past + share * torch.exp(-node2 * t2)
-        weight = weights[..., k, None, None, None]
-        response = response - weight * past * bump_response(t, 0.0, scale, node, "zero")
-        total = total + response.real
+    if memory == "infinite":
+        return _over_nodes(seen, nodes, lambda node: bump_response(t - t2, 0.0, scale, node))
+    nodes2, weights2 = g2.exponentials()  # [D2, P, L]
+    shares = weights[..., None] * weights2[..., None, :] / (nodes[..., None] + nodes2[..., None, :])
+    decays = torch.exp(-nodes2[..., None, None, None, :] * t2[..., None])  # [D2, P, 1, N, N2, L]
+    past = torch.einsum("depkl,epqnml->depqnmk", shares, decays)
+    return _over_nodes(
+        seen, nodes, lambda node: bump_response(t, t2, scale, node, "zero")
+    ) - _over_nodes(past, nodes, lambda node: bump_response(t, 0.0, scale, node, "zero"))
+
+
+def _over_nodes(weights: Tensor, nodes: Tensor, response: Callable[[Tensor], Tensor]) -> Tensor:
+    """Re Σ_k weights_k response(s_k), nodes last in both, in chunks of bounded memory."""
+    if weights.ndim == nodes.ndim:
+        weights = weights[..., None, None, None, :]
+    weights, nodes = (part.movedim(-1, 0) for part in (weights, nodes[..., None, None, None, :]))
+    total = (weights[0] * response(nodes[0])).real
+    chunk = max(1, _CHUNK_ELEMENTS // total.numel())
+    for some, at in zip(weights[1:].split(chunk), nodes[1:].split(chunk), strict=True):
+        total = total + (some * response(at)).real.sum(0)
     return total
 
 
@@ -165,19 +170,14 @@ def _outer_quadrature(
     """Zero memory, an ODE that is not stable: the inner integral in closed form, the outer summed."""
     nodes, weights = (part.to(t) for part in gauss_legendre(_PANELS))
     total = torch.zeros((), dtype=t.dtype, device=t.device)
-    for node, weight in zip(nodes.tolist(), weights.tolist(), strict=True):
-        lag = t2 * node
-        inner = system_bump_response(g, t, t2 - lag, scale, "zero", trailing=3)  # [D, P, Q, N, N2]
-        outer = _impulse(g2, lag) * t2 * weight
-        total = total + inner[:, None] * outer
+    chunk = max(1, _CHUNK_ELEMENTS // (t * t2 * scale).numel())
+    for some, share in zip(nodes.split(chunk), weights.split(chunk), strict=True):
+        lag = t2 * some[:, None, None, None, None]  # [chunk, P, 1, 1, N2], as t2 is [P, 1, 1, N2]
+        inner = system_bump_response(g, t, (t2 - lag)[:, None], scale, "zero", trailing=3)
+        outer = g2.respond(ImpulseResponse(lag[:, None]), trailing=3)
+        outer = outer * t2 * share[:, None, None, None, None, None]
+        total = total + torch.einsum("kdpqnm,kepam->depqnm", inner, outer[..., 0, :])
     return total
-
-
-def _impulse(g: GreensFunction, lag: Tensor) -> Tensor:
-    """G(lag) [D, P, 1, 1, N2] for `lag` [P, 1, 1, N2]."""
-    outputs = g.poles().shape[0]
-    moved = lag[:, 0, 0, :].mT[:, None, :]  # [N2, 1, P]
-    return g(moved).permute(1, 2, 0).reshape(outputs, lag.shape[0], 1, 1, -1)
 
 
 def _force_block(

@@ -21,7 +21,7 @@ from deeplfm.shapes import as_tensors, check_finite, check_shape
 
 def squared_exponential(
     x: Float[Tensor, "*Q N P"],
-    x2: Float[Tensor, "*Q N2 P"],
+    x2: Float[Tensor, "*Q2 N2 P"],
     lengthscale: Float[Tensor, "Q P"],
     variance: Float[Tensor, "Q"],
 ) -> Float[Tensor, "Q N N2"]:
@@ -75,7 +75,7 @@ class SquaredExponential(nn.Module):
         return value
 
     def covariance(
-        self, x: Float[Tensor, "*Q N P"], x2: Float[Tensor, "*Q N2 P"]
+        self, x: Float[Tensor, "*Q N P"], x2: Float[Tensor, "*Q2 N2 P"]
     ) -> Float[Tensor, "Q N N2"]:
         """k_q(x, x2); inputs are shared by the forces [N, P] or given for each [Q, N, P]."""
         x, x2 = (self._inputs(name, value) for name, value in (("x", x), ("x2", x2)))

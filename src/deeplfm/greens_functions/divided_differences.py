@@ -15,12 +15,12 @@ from deeplfm.greens_functions.pole_functions import PoleFunction
 
 # Close means |q| reach² below this: the series is then exact to its fourth power, and the quotient
 # loses the square root of it in values and its power 3/2 in gradients.
-_CLOSE = {torch.float32: 1e-2, torch.float64: 1e-4}
+_CLOSE = {torch.float32: 4e-2, torch.float64: 1e-4}
 # Poles nearer than this, relative to their size, are integrated around together; partial fractions
 # of poles farther apart lose at most a digit each.
 _CLUSTER = 0.1
-_SEPARATION = 4.0  # gap between clusters over spread of a cluster: the error is 2^{-nodes}
-_CONTOUR_NODES = 48
+# Distance of the next singularity over spread of a cluster; the error is then 3^{-nodes}.
+_SEPARATION, _CONTOUR_NODES = 9.0, 32
 
 
 def pair(function: PoleFunction, damping: Tensor, discriminant: Tensor, product: Tensor) -> Tensor:
@@ -79,14 +79,17 @@ def _product_of_differences(poles: Tensor) -> Tensor:
 
 
 def _circles(poles: Tensor) -> tuple[Tensor, Tensor]:
-    """Centre and radius [..., K] of a circle per cluster, radius 0 where there is none."""
+    """Centre and radius [..., C] of a circle per cluster, radius 0 where there are fewer."""
     flat = poles.reshape(-1, poles.shape[-1])
-    centers, radii = flat.clone(), torch.zeros_like(flat.real)
-    for row, values in enumerate(flat.cpu().tolist()):
-        for column, (center, radius) in enumerate(_clusters(values)):
+    rows = [_clusters(values) for values in flat.cpu().tolist()]
+    count = max(map(len, rows))
+    centers, radii = flat[:, :count].clone(), torch.zeros_like(flat.real[:, :count])
+    for row, circles in enumerate(rows):
+        for column, (center, radius) in enumerate(circles):
             centers[row, column] = center
             radii[row, column] = radius
-    return centers.reshape(poles.shape), radii.reshape(poles.shape)
+    shape = (*poles.shape[:-1], count)
+    return centers.reshape(shape), radii.reshape(shape)
 
 
 def _clusters(poles: list[complex]) -> list[tuple[complex, float]]:
@@ -103,9 +106,9 @@ def _clusters(poles: list[complex]) -> list[tuple[complex, float]]:
         for index, (center, spread) in enumerate(zip(centers, spreads, strict=True)):
             others = [pole for j, group in enumerate(groups) if j != index for pole in group]
             gap = min((abs(pole - center) for pole in others), default=math.inf)
-            # Half way to the axis Re s = 0, beyond which infinite memory has no responses.
+            # Responses with infinite memory are singular on the axis Re s = 0.
             room = center.real if center.real > 0 else abs(center)
-            circles.append((center, spread, min(gap, room / 2 + spread if room else 1.0)))
+            circles.append((center, spread, min(gap, room or 1.0)))
         if all(outer >= _SEPARATION * spread for _, spread, outer in circles):
             return [
                 (center, max(math.sqrt(spread * outer), outer / 3))

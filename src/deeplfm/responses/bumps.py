@@ -17,6 +17,12 @@ from torch import Tensor
 from deeplfm.responses.special import decaying_moments, gaussian_polynomials, piecewise
 from deeplfm.shapes import Memory, Number, as_tensors, check_memory, check_positive
 
+# Gauss–Legendre on (0, 1), for intervals so short that the integrand is nearly a polynomial.
+_SHORT_RULE = [
+    (float(node + 1) / 2, float(weight) / 2)
+    for node, weight in zip(*np.polynomial.legendre.leggauss(8), strict=True)
+]
+
 
 def bump_response(
     x: Number, center: Number, lengthscale: Number, pole: Number, memory: Memory = "infinite"
@@ -213,9 +219,9 @@ def _shifted(moments: list[Tensor], xi: Tensor) -> list[Tensor]:
 def _short_interval(t: Tensor, m: Tensor, xi: Tensor, *known: Tensor, count: int) -> list[Tensor]:
     """g ∫_0^ξ v^n e^{-mv-v²/2} dv where |ξ| ≤ 1 and |mξ| ≤ 2: eight nodes reach rounding."""
     totals = [torch.zeros_like(known[0]) for _ in range(count)]
-    for node, weight in zip(*np.polynomial.legendre.leggauss(8), strict=True):
-        v = xi * float((node + 1) / 2)
-        value = float(weight / 2) * xi * torch.exp(-m * v - (v**2 + t**2) / 2)
+    for node, weight in _SHORT_RULE:
+        v = xi * node
+        value = weight * xi * torch.exp(-m * v - (v**2 + t**2) / 2)
         for n in range(count):
             totals[n] = totals[n] + value
             value = value * v
