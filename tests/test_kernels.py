@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from reference.covariance import lfm_covariance, lfm_cross_covariance
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
@@ -15,6 +14,7 @@ from deeplfm.forces import SquaredExponential
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import path_response
 from deeplfm.shapes import Memory
+from reference.covariance import lfm_covariance, lfm_cross_covariance
 
 SYSTEMS: list[GreensFunction] = [
     dlfm.FirstOrder(2.0),
@@ -59,9 +59,7 @@ def test_double_quadrature(first: int, memory: Memory) -> None:
     spread = torch.einsum("ddnn->dn", got).sqrt()
     for second in range(first, len(SYSTEMS)):
         for n, m in ((0, 0), (0, 2), (2, 1)):
-            exact = by_quadrature(
-                SYSTEMS[first], SYSTEMS[second], X[n].item(), X[m].item(), memory
-            )
+            exact = by_quadrature(SYSTEMS[first], SYSTEMS[second], X[n].item(), X[m].item(), memory)
             error = abs(got[first, second, n, m].item() - exact)
             assert error <= 1e-10 * spread[first, n] * spread[second, m]
 
@@ -152,9 +150,7 @@ def test_an_unstable_ode_with_zero_memory() -> None:
 @pytest.mark.parametrize("memory", ["infinite", "zero"])
 @pytest.mark.parametrize("second", [dlfm.SecondOrder(0.7, 2.0), dlfm.SecondOrder(2.0, 2.0)])
 def test_gradcheck(second: GreensFunction, memory: Memory) -> None:
-    kernel = dlfm.LatentForceKernel(
-        [dlfm.FirstOrder(1.5), second], lengthscale=ELL, memory=memory
-    )
+    kernel = dlfm.LatentForceKernel([dlfm.FirstOrder(1.5), second], lengthscale=ELL, memory=memory)
     names = [name for name, _ in kernel.named_parameters()]
     x = torch.tensor([[0.3], [1.2]], dtype=torch.float64, requires_grad=True)
 

@@ -13,9 +13,7 @@ from rich.table import Table
 
 from deeplfm.errors import DeepLFMError, InputError
 
-app = typer.Typer(
-    help="Deep latent force models.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Deep latent force models.", no_args_is_help=True, add_completion=False)
 
 
 @app.callback(invoke_without_command=True)

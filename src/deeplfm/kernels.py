@@ -116,7 +116,7 @@ class LatentForceKernel(nn.Module):
 def _block(
     g: GreensFunction, g2: GreensFunction, x: Tensor, x2: Tensor, ell: Tensor, memory: Memory
 ) -> Tensor:
-    """The covariance of the outputs of two Green's functions, unit sensitivities [D, D2, Q, N, N2]."""
+    """The covariance of two Green's functions, unit sensitivities [D, D2, Q, N, N2]."""
     if g2.order == 0:
         return _force_block(g, x, x2, ell, memory)[:, None]
     if g.order == 0:
@@ -167,7 +167,7 @@ def _over_nodes(weights: Tensor, nodes: Tensor, response: Callable[[Tensor], Ten
 def _outer_quadrature(
     g: GreensFunction, g2: GreensFunction, t: Tensor, t2: Tensor, scale: Tensor
 ) -> Tensor:
-    """Zero memory, an ODE that is not stable: the inner integral in closed form, the outer summed."""
+    """Zero memory, an unstable ODE: the inner integral in closed form, the outer summed."""
     nodes, weights = (part.to(t) for part in gauss_legendre(_PANELS))
     total = torch.zeros((), dtype=t.dtype, device=t.device)
     chunk = max(1, _CHUNK_ELEMENTS // (t * t2 * scale).numel())
@@ -180,9 +180,7 @@ def _outer_quadrature(
     return total
 
 
-def _force_block(
-    g: GreensFunction, x: Tensor, z: Tensor, ell: Tensor, memory: Memory
-) -> Tensor:
+def _force_block(g: GreensFunction, x: Tensor, z: Tensor, ell: Tensor, memory: Memory) -> Tensor:
     """cov(f_d(x), u_q(z)) at unit sensitivity [D, Q, N, M]."""
     t, center = x.mT[:, None, :, None], z.mT[:, None, None, :]
     response = system_bump_response(g, t, center, ell.mT[:, :, None, None], memory, trailing=3)
@@ -204,17 +202,19 @@ def _sensitivities(
             raise InputError("greens_functions must hold one or more; got an empty list. Add one.")
     if sensitivities is None:
         return torch.ones(outputs or 1, 1, dtype=dtype)
-    weights = torch.as_tensor(sensitivities, dtype=None if isinstance(sensitivities, Tensor) else dtype)
+    weights = torch.as_tensor(
+        sensitivities, dtype=None if isinstance(sensitivities, Tensor) else dtype
+    )
     check_shape("sensitivities", weights, (outputs or "D", "Q"), "One row per output.")
     check_finite("sensitivities", weights)
     return weights.detach().clone()
 
 
-def _num_inputs(
-    greens_functions: GreensFunction | Sequence[GreensFunction], ell: Quantity
-) -> int:
+def _num_inputs(greens_functions: GreensFunction | Sequence[GreensFunction], ell: Quantity) -> int:
     if ell.start.ndim == 2:
         return int(ell.start.shape[1])
-    several = [greens_functions] if isinstance(greens_functions, GreensFunction) else greens_functions
+    several = (
+        [greens_functions] if isinstance(greens_functions, GreensFunction) else greens_functions
+    )
     shapes = [one.poles().shape[:-1] for one in several]
     return max((int(shape[-1]) for shape in shapes if len(shape) == 2), default=1)

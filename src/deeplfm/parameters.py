@@ -1,6 +1,7 @@
 """A physical or statistical quantity that can be learnt: a number that keeps its sign.
 
-    value = start · e^{raw},  raw = 0 at first;   or, bounded,  value = low · (high/low)^{sigmoid(raw)}
+    value = start · e^{raw},  raw = 0 at first
+    value = low · (high/low)^{sigmoid(raw)}  where it is bounded
 
 Steps of an optimiser are relative changes, and the starting value is kept exactly.
 """

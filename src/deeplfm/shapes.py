@@ -6,7 +6,7 @@ Checks that read values run on CPU tensors only: on an accelerator they would st
 """
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Complex, Float
@@ -37,13 +37,16 @@ def real_dtype(dtype: torch.dtype) -> torch.dtype:
 
 def check_memory(memory: str) -> Memory:
     """`memory` is one of the two words, or an error."""
-    for choice in get_args(Memory):
-        if memory == choice:
-            return choice
+    if memory == "infinite":
+        return "infinite"
+    if memory == "zero":
+        return "zero"
     raise InputError(f"memory must be 'infinite' or 'zero'; got {memory!r}. Choose one of the two.")
 
 
-def as_tensors(arguments: Mapping[str, Number], complex_names: tuple[str, ...] = ()) -> list[Tensor]:
+def as_tensors(
+    arguments: Mapping[str, Number], complex_names: tuple[str, ...] = ()
+) -> list[Tensor]:
     """Python numbers take the precision and device of the tensors; tensors must agree already.
 
     Real and complex tensors of one precision may mix, where `complex_names` allows complex at all.
@@ -69,16 +72,14 @@ def as_tensors(arguments: Mapping[str, Number], complex_names: tuple[str, ...] =
         )
     precision = next(iter(precisions.values()), torch.float64)
     device = next(iter(devices.values()), torch.device("cpu"))
-    converted = []
-    for name, value in arguments.items():
-        if not isinstance(value, Tensor):
-            dtype = complex_dtype(precision) if isinstance(value, complex) else precision
-            value = torch.as_tensor(value, dtype=dtype, device=device)
-        if value.is_complex() and name not in complex_names:
-            raise InputError(f"{name} must be real; got {value.dtype}. Pass its real part.")
-        converted.append(value)
-    check_broadcast(dict(zip(arguments, converted, strict=True)))
-    return converted
+    for name, number in arguments.items():
+        if not isinstance(number, Tensor):
+            dtype = complex_dtype(precision) if isinstance(number, complex) else precision
+            tensors[name] = torch.as_tensor(number, dtype=dtype, device=device)
+        if tensors[name].is_complex() and name not in complex_names:
+            raise InputError(f"{name} must be real; got {tensors[name].dtype}. Pass its real part.")
+    check_broadcast(tensors)
+    return [tensors[name] for name in arguments]
 
 
 def check_broadcast(tensors: Mapping[str, Tensor]) -> None:
@@ -88,7 +89,7 @@ def check_broadcast(tensors: Mapping[str, Tensor]) -> None:
     except RuntimeError:
         found = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
         raise InputError(
-            f"shapes must broadcast together; got {found}. Add dimensions of size 1 with [..., None]."
+            f"shapes must broadcast together; got {found}. Add dimensions with [..., None]."
         ) from None
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -74,12 +75,14 @@ def posterior(jitter: float, shared: bool) -> InducingPosterior:
     return result
 
 
-def textbook_moments(q: InducingPosterior, x: np.ndarray, force: int) -> tuple[np.ndarray, np.ndarray]:
-    """p(u(x) | v) averaged over q(v), v = L v', with nothing shared with the library but numbers."""
+def textbook_moments(
+    q: InducingPosterior, x: np.ndarray, force: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """p(u(x) | v) averaged over q(v), v = L v'; shares numbers with the library, no code."""
     ell, variance = q.prior.lengthscale[force].item(), q.prior.variance[force].item()
     z = q.inducing_inputs.detach().expand(2, 6, 1)[force, :, 0].numpy()
 
-    def k(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def k(a: Any, b: Any) -> Any:
         return variance * np.exp(-((a[:, None] - b[None, :]) ** 2) / (2 * ell**2))
 
     noisy = k(z, z) + q.jitter * variance * np.eye(6)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.integrate
 import torch
-from reference.greens import greens, second_order_gradients
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
 import deeplfm as dlfm
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import Linear
+from reference.greens import greens, second_order_gradients
 
 RATIOS = [1.0, 1 + 1e-12, 1 - 1e-12, 1 + 1e-6, 1 - 1e-6, 1.001, 0.97, 0.1, 10.0]
 T = torch.linspace(0, 3, 13, dtype=torch.float64)
@@ -108,9 +108,7 @@ def test_linear_ode_of_any_order(roots: list[complex]) -> None:
     largest = max(abs(value) for value in exact)
     for got, value in zip(g(T).tolist(), exact, strict=True):
         assert abs(got - value) <= 1e-12 * largest
-    np.testing.assert_allclose(
-        g.coefficients.detach(), coefficients(roots), rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(g.coefficients.detach(), coefficients(roots), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(

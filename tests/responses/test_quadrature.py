@@ -29,7 +29,9 @@ def test_shape_follows_the_parameters() -> None:
 
 def test_says_when_it_cannot() -> None:
     with pytest.raises(dlfm.NumericalError, match="must settle"):
-        quadrature(dlfm.FirstOrder(1.0), lambda t: torch.where(t > 1 / math.pi, 1.0, 0.0).double(), X)
+        quadrature(
+            dlfm.FirstOrder(1.0), lambda t: torch.where(t > 1 / math.pi, 1.0, 0.0).double(), X
+        )
     with pytest.raises(dlfm.InputError, match="x must be 0 or above"):
         quadrature(dlfm.FirstOrder(1.0), torch.cos, -X - 1, "zero")
     with pytest.raises(dlfm.InputError, match=r"x must be \[N\]"):

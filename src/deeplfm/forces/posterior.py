@@ -7,7 +7,7 @@ Owns Z and q(v). Gram matrices and factors are float64 whatever the type of the 
 """
 
 from dataclasses import replace
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -38,7 +38,11 @@ class InducingPosterior(nn.Module):
         super().__init__()
         num_forces, num_inputs = prior.lengthscale.shape
         shape = tuple(inducing_inputs.shape)
-        if len(shape) not in (2, 3) or shape[-1] != num_inputs or shape[:-2] not in ((), (num_forces,)):
+        if (
+            len(shape) not in (2, 3)
+            or shape[-1] != num_inputs
+            or shape[:-2] not in ((), (num_forces,))
+        ):
             raise InputError(
                 f"inducing_inputs must be [M, {num_inputs}] or [{num_forces}, M, {num_inputs}]; "
                 f"got {shape}. Add the missing dimensions with [:, None]."
@@ -61,9 +65,7 @@ class InducingPosterior(nn.Module):
         diagonal = torch.diag_embed(torch.exp(self.log_diagonal))
         return torch.tril(self.below_diagonal, diagonal=-1) + diagonal
 
-    def set_whitened(
-        self, mean: Float[Tensor, "Q M"], factor: Float[Tensor, "Q M M"]
-    ) -> None:
+    def set_whitened(self, mean: Float[Tensor, "Q M"], factor: Float[Tensor, "Q M M"]) -> None:
         """Replace q(v') by N(mean, factor factorᵀ), `factor` lower triangular."""
         diagonal = factor.diagonal(dim1=-2, dim2=-1)
         if not bool((diagonal > 0).all()):
@@ -104,7 +106,7 @@ class InducingPosterior(nn.Module):
         """Functions from the posterior by Matheron's rule, each with its own prior basis."""
         path = self.prior.draw(num_samples, num_basis, generator)
         num_forces, count = self.whitened_mean.shape
-        options = {
+        options: dict[str, Any] = {
             "generator": generator,
             "dtype": self.whitened_mean.dtype,
             "device": self.whitened_mean.device,

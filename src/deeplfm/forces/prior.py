@@ -7,7 +7,7 @@ This is the library's one lengthscale convention. Owns ℓ and σ²; knows no ph
 
 import math
 from collections.abc import Collection, Mapping
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float
@@ -87,7 +87,7 @@ class SquaredExponential(nn.Module):
         """`num_samples` functions, each from its own basis of `num_basis` waves."""
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
-        options = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
+        options: dict[str, Any] = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
         theta = torch.randn(*shape, ell.shape[1], **options) / ell[:, None]
         phase = 2 * math.pi * torch.rand(shape, **options)
         scale = torch.sqrt(2 * self.variance / num_basis)

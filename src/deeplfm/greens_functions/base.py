@@ -58,7 +58,7 @@ class GreensFunction(nn.Module, ABC):
     """The causal Green's function of a linear ODE; calling it gives G(t), 0 for t < 0.
 
     Parameters have one shape, () or [D, P]; times and arguments broadcast against it.
-    `normalised=True` divides G by its integral, so that the response to a constant is that constant.
+    `normalised=True` divides G by its integral, so a constant passes unchanged.
     Given to a recipe it is a template: `tiled(D, P)` is an independent copy.
     """
 
@@ -153,7 +153,7 @@ class GreensFunction(nn.Module, ABC):
         return nodes, weights * (gain[..., None] if isinstance(gain, Tensor) else gain)
 
     def respond(self, function: PoleFunction, trailing: int = 0) -> Tensor:
-        """The answer of this ODE: the divided difference of `function` at its poles, times the gain.
+        """The answer of this ODE: divided difference of `function` at its poles, times the gain.
 
         `trailing` dimensions of size 1 follow the parameters' shape, for arguments that have more.
         """
@@ -198,7 +198,7 @@ class GreensFunction(nn.Module, ABC):
         twin = copy.deepcopy(self)
         for name, quantity in self.quantities.items():
             try:
-                twin.quantities[name] = quantity.tiled(outputs, inputs)
+                twin.quantities[name] = _quantity(quantity).tiled(outputs, inputs)
             except RuntimeError:
                 raise InputError(
                     f"{name} must broadcast to [{outputs}, {inputs}]; got "
@@ -210,3 +210,10 @@ class GreensFunction(nn.Module, ABC):
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()
         return value
+
+
+def _quantity(module: nn.Module) -> Quantity:
+    """A ModuleDict forgets the type of what it holds."""
+    if not isinstance(module, Quantity):
+        raise TypeError(f"expected a Quantity, got {type(module).__name__}")
+    return module

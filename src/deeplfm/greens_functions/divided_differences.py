@@ -42,9 +42,7 @@ def pair(function: PoleFunction, damping: Tensor, discriminant: Tensor, product:
     return torch.where(close, series, quotient.real if function.is_real else quotient)
 
 
-def exponential_sum(
-    poles: Tensor, factored: Callable[[Tensor], Tensor]
-) -> tuple[Tensor, Tensor]:
+def exponential_sum(poles: Tensor, factored: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
     """Nodes s_i and weights w_i with G(t) = Σ_i w_i e^{-s_i t}, for any poles [..., K].
 
     `factored(p)` is the characteristic polynomial as a function of its parameters. Separate poles
@@ -83,11 +81,10 @@ def _circles(poles: Tensor) -> tuple[Tensor, Tensor]:
     flat = poles.reshape(-1, poles.shape[-1])
     rows = [_clusters(values) for values in flat.cpu().tolist()]
     count = max(map(len, rows))
-    centers, radii = flat[:, :count].clone(), torch.zeros_like(flat.real[:, :count])
-    for row, circles in enumerate(rows):
-        for column, (center, radius) in enumerate(circles):
-            centers[row, column] = center
-            radii[row, column] = radius
+    # A cluster that is not there repeats the first, with radius 0: its nodes weigh nothing.
+    filled = [circles + [(circles[0][0], 0.0)] * (count - len(circles)) for circles in rows]
+    centers = poles.new_tensor([[center for center, _ in circles] for circles in filled])
+    radii = poles.real.new_tensor([[radius for _, radius in circles] for circles in filled])
     shape = (*poles.shape[:-1], count)
     return centers.reshape(shape), radii.reshape(shape)
 

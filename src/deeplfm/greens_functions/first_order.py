@@ -1,4 +1,4 @@
-"""First order, the paper's ODE1: y' + γy = u, so G(t) = e^{-γt}, one real pole at γ.  [DLFM Eq. 9]"""
+"""First order, the paper's ODE1: y' + γy = u, so G(t) = e^{-γt}, with one real pole at γ."""
 
 from collections.abc import Collection, Mapping
 from typing import final

@@ -4,7 +4,7 @@ The polynomial is held as quadratic factors p² + c1 p + c0 and, for odd order, 
 Each number keeps its sign while it is learnt, so a stable ODE stays stable.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np

@@ -1,6 +1,6 @@
 """What a pole is asked for: a linear functional of e^{-sv}, so that each ODE is written once.
 
-    F_n(s) = ∫ v^n e^{-sv} μ(dv);   the answer of an ODE is the divided difference of F_0 at its poles
+    F_n(s) = ∫ v^n e^{-sv} μ(dv);   an ODE answers the divided difference of F_0 at its poles
 
 The Green's function itself is the case μ = δ(v - t), here; responses to forces are the others.
 """

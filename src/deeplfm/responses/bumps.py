@@ -2,9 +2,9 @@
 
     B_n = ∫ v^n e^{-sv} e^{-(x-v-z)²/(2ℓ²)} dv,   v in (0, ∞) infinite memory, (0, x) zero memory
 
-With t = (x-z)/ℓ, κ = sℓ, m = κ - t, ξ = x/ℓ and g = e^{-t²/2} it is ℓ^{n+1} g K_n, K_n = ∫ v^n e^{-mv-v²/2} dv:
-half-Gaussian moments (`special.py`) whose growing parts are folded into one exponent or cancelled
-by hand. B_0 is the response; n > 0 serves repeated poles and derivatives in s.
+With t = (x-z)/ℓ, κ = sℓ, m = κ - t, ξ = x/ℓ, g = e^{-t²/2}: B_n = ℓ^{n+1} g ∫ v^n e^{-mv-v²/2} dv =
+ℓ^{n+1} g K_n, half-Gaussian moments (`special.py`) whose growing parts are folded into one exponent
+or cancelled by hand. B_0 is the response; n > 0 serves repeated poles and derivatives in s.
 """
 
 import math
@@ -55,7 +55,7 @@ def bump_moment(
 
 
 def _apply(x: Tensor, z: Tensor, ell: Tensor, s: Tensor, memory: Memory, order: int) -> Tensor:
-    moment: Tensor = _BumpMoment.apply(x, z, ell, s, memory, order)  # type: ignore[no-untyped-call]
+    moment: Tensor = _BumpMoment.apply(x, z, ell, s, memory, order)
     return moment
 
 
@@ -84,7 +84,8 @@ class _BumpMoment(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         arguments = ctx.saved_tensors
         partials = _differentiable_partials if torch.is_grad_enabled() else _stable_partials
-        derivatives = partials(*arguments, ctx.memory, ctx.order)
+        x, z, ell, s = arguments
+        derivatives = partials(x, z, ell, s, ctx.memory, ctx.order)
         needed = ctx.needs_input_grad[:4]
         results: list[Tensor | None] = []
         for argument, derivative, wanted in zip(arguments, derivatives, needed, strict=True):
@@ -169,7 +170,14 @@ def _scaled_moments(
     # What is left of the difference above when the interval is short is its rounding: sum directly.
     short = (xi.abs() <= 1) & (m.abs() * xi.abs() <= 2)
     moments = piecewise(
-        short, _short_interval, lambda t, m, xi, *known, count: known, t, m, xi, *moments, count=count
+        short,
+        _short_interval,
+        lambda t, m, xi, *known, count: known,
+        t,
+        m,
+        xi,
+        *moments,
+        count=count,
     )
     return _Scaled(moments, here, start, short)
 
@@ -184,9 +192,9 @@ def _half_moments(m: Tensor, left: Tensor, count: int) -> list[Tensor]:
 def _growth(
     x: Tensor, z: Tensor, ell: Tensor, s: Tensor, m: Tensor, where: Tensor, count: int
 ) -> list[Tensor]:
-    """g sqrt(2π) e^{m²/2} p_n(m) where asked, else 0; g e^{m²/2} = e^{κ²/2 - κt} never overflows there.
+    """g sqrt(2π) e^{m²/2} p_n(m) where asked, else 0; g e^{m²/2} = e^{κ²/2 - κt} is bounded there.
 
-    The phase reaches 1e4 radians where the modulus still counts: in float32 it is formed in float64.
+    The phase reaches 1e4 radians where the modulus still counts: it is formed in float64.
     """
     t, kappa = (x - z) / ell, s * ell
     decay = _real(kappa)

@@ -1,8 +1,10 @@
 """The response of an ODE to a drawn force: still a function, and exact.
 
-    y_{dq}(x) = Σ_i a_{qi} Re( e^{jβ_{qi}} Π_p wave_{dp}(x_p; θ_{qip}) ) + Σ_j c_{qj} Π_p bump_{dp}(x_p; z_{qjp})
+    y_{dq}(x) = Σ_i a_{qi} Re( e^{jβ_{qi}} Π_p wave_{dp}(x_p; θ_{qip}) )
+              + Σ_j c_{qj} Π_p bump_{dp}(x_p; z_{qjp})
 
-The phase enters once, outside the product over inputs.  [DLFM Eq. 23, with that corrected]
+The phase enters once, outside the product over inputs. The paper's appendix A.1 has it
+inside, once per input: its draws are then not those of the prior.
 """
 
 import torch

@@ -27,7 +27,9 @@ def gauss_legendre(panels: int) -> tuple[Tensor, Tensor]:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES_PER_PANEL)
     starts = torch.arange(panels, dtype=torch.float64)[:, None]
     inside = torch.tensor((nodes + 1) / 2)[None, :]
-    return ((starts + inside) / panels).reshape(-1), torch.tensor(weights / 2).repeat(panels) / panels
+    return ((starts + inside) / panels).reshape(-1), torch.tensor(weights / 2).repeat(
+        panels
+    ) / panels
 
 
 def quadrature(

@@ -39,7 +39,7 @@ def erfcx(a: Number) -> Tensor:
 
 def half_gaussian_moment(m: Tensor, order: int) -> Tensor:
     """M_n(m) for any real or complex `m`, differentiable to any order."""
-    moment: Tensor = _HalfGaussianMoment.apply(m, order)  # type: ignore[no-untyped-call]
+    moment: Tensor = _HalfGaussianMoment.apply(m, order)
     return moment
 
 

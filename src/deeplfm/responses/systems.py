@@ -94,7 +94,7 @@ def system_bump_response(
     *,
     trailing: int = 0,
 ) -> Tensor:
-    """∫ G(x - τ) e^{-(τ-z)²/(2ℓ²)} dτ; real. `trailing` dimensions of size 1 follow the parameters."""
+    """∫ G(x - τ) e^{-(τ-z)²/(2ℓ²)} dτ; real. `trailing` is as for waves."""
     greens_function.check_memory(check_memory(memory))
     x, center, lengthscale = as_tensors({"x": x, "center": center, "lengthscale": lengthscale})
     return greens_function.respond(BumpFunction(x, center, lengthscale, memory), trailing)

@@ -1,7 +1,8 @@
 """The response of one pole to a wave.
 
     infinite:  ∫_{-∞}^x e^{-s(x-τ)} e^{jωτ} dτ = e^{jωx} / (s + jω)
-    zero:      ∫_0^x   e^{-s(x-τ)} e^{jωτ} dτ = x e^{jωx} W_0((s + jω)x),  W_n(y) = ∫_0^1 v^n e^{-yv} dv
+    zero:      ∫_0^x   e^{-s(x-τ)} e^{jωτ} dτ = x e^{jωx} W_0((s + jω)x)
+    with       W_n(y) = ∫_0^1 v^n e^{-yv} dv
 
 W_0 is the paper's (e^z - 1)/z in a form that is safe near s + jω = 0 and bounded for Re(s) x ≥ 0.
 For x < 0 the zero-memory value is the oriented integral; it grows like e^{|s x|} and may overflow.
@@ -19,7 +20,9 @@ from deeplfm.shapes import Memory, Number, as_tensors, check_memory, check_posit
 _NEAR, _TAYLOR_TERMS = 2.0, {torch.float32: 14, torch.float64: 24}
 
 
-def wave_response(x: Number, frequency: Number, pole: Number, memory: Memory = "infinite") -> Tensor:
+def wave_response(
+    x: Number, frequency: Number, pole: Number, memory: Memory = "infinite"
+) -> Tensor:
     """The response at `x` of a pole to e^{jωτ}; complex, broadcast over every argument.
 
     With infinite memory the pole must have a positive real part: the past would grow otherwise.
@@ -48,7 +51,7 @@ def wave_moment(
 
 def unit_interval_moment(y: Tensor, order: int) -> Tensor:
     """W_n(y) = ∫_0^1 v^n e^{-yv} dv, entire in `y`, differentiable to any order."""
-    moment: Tensor = _UnitIntervalMoment.apply(y, order)  # type: ignore[no-untyped-call]
+    moment: Tensor = _UnitIntervalMoment.apply(y, order)
     return moment
 
 
