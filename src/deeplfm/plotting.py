@@ -37,15 +37,22 @@ def plot_filters(
         peak = np.abs(curve.values).max()
         left.plot(lags, curve.values / peak, curve.style, color=color, label=curve.label)
     left.set(title="Green's functions, to their peaks", xlabel="lag $t$")
-    right.plot(times, force.values, force.style, color="0.55", linewidth=4, label=force.label)
+    grey = {"color": "0.55", "linewidth": 4}
+    right.plot(times, _to_unit_range(force.values), force.style, label=force.label, **grey)
     for curve, color in zip(outputs, colors, strict=True):
-        right.plot(times, curve.values, curve.style, color=color, label=curve.label)
-    right.set(title="one latent force, and the response of each system", xlabel="time $x$")
+        values = _to_unit_range(curve.values)
+        right.plot(times, values, curve.style, color=color, label=curve.label)
+    right.set(title="one latent force and its responses, each scaled to [-1, 1]", xlabel="time $x$")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
         axes.margins(x=0.01)
     right.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return figure
+
+
+def _to_unit_range(values: Values) -> Values:
+    low, high = float(values.min()), float(values.max())
+    return 2 * (values - low) / (high - low) - 1
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
