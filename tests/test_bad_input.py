@@ -170,6 +170,6 @@ def test_a_failed_change_loses_nothing() -> None:
     posterior = InducingPosterior(SquaredExponential(1.0), F64[:, None])
     before = {name: value.clone() for name, value in posterior.state_dict().items()}
     with pytest.raises(dlfm.InputError, match="factor must have a positive diagonal"):
-        posterior.set_whitened(F64[None], torch.zeros(1, 3, 3, dtype=torch.float64))
+        posterior.whitened.set(F64[None], torch.zeros(1, 3, 3, dtype=torch.float64))
     for name, value in posterior.state_dict().items():
         assert torch.equal(value, before[name])

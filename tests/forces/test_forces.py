@@ -71,7 +71,7 @@ def posterior(jitter: float, shared: bool) -> InducingPosterior:
     result = InducingPosterior(prior(), z, jitter=jitter)
     factor = torch.randn(2, 6, 6, dtype=torch.float64, generator=generator).tril(-1) / 4
     factor = factor + torch.diag_embed(0.2 + torch.rand(2, 6, dtype=torch.float64))
-    result.set_whitened(torch.randn(2, 6, dtype=torch.float64, generator=generator), factor)
+    result.whitened.set(torch.randn(2, 6, dtype=torch.float64, generator=generator), factor)
     return result
 
 
@@ -87,8 +87,8 @@ def textbook_moments(
 
     noisy = k(z, z) + q.jitter * variance * np.eye(6)
     L = np.linalg.cholesky(noisy)
-    C = q.whitened_factor[force].detach().numpy()
-    mean_v, cov_v = L @ q.whitened_mean[force].detach().numpy(), L @ C @ C.T @ L.T
+    C = q.whitened.factor[force].detach().numpy()
+    mean_v, cov_v = L @ q.whitened.mean[force].detach().numpy(), L @ C @ C.T @ L.T
     A = k(x, z) @ np.linalg.inv(noisy)
     return A @ mean_v, k(x, x) - A @ k(z, x) + A @ cov_v @ A.T
 
@@ -125,7 +125,7 @@ def test_kl_is_that_of_torch() -> None:
     eye = torch.eye(6, dtype=torch.float64)
     for force in range(2):
         exact = kl_divergence(
-            MultivariateNormal(q.whitened_mean[force], scale_tril=q.whitened_factor[force]),
+            MultivariateNormal(q.whitened.mean[force], scale_tril=q.whitened.factor[force]),
             MultivariateNormal(torch.zeros(6, dtype=torch.float64), eye),
         )
         torch.testing.assert_close(q.kl()[force], exact)

@@ -18,7 +18,7 @@ def posterior_path(num_inputs: int) -> ForcePath:
     z = torch.rand(7, num_inputs, dtype=torch.float64, generator=generator) * 3
     posterior = InducingPosterior(prior, z)
     mean = torch.randn(2, 7, dtype=torch.float64, generator=generator)
-    posterior.set_whitened(mean, 0.3 * torch.eye(7, dtype=torch.float64).expand(2, 7, 7))
+    posterior.whitened.set(mean, 0.3 * torch.eye(7, dtype=torch.float64).expand(2, 7, 7))
     return posterior.draw(3, 20, generator)
 
 

@@ -7,7 +7,7 @@ Owns Z and q(v). Gram matrices and factors are float64 whatever the type of the 
 """
 
 from dataclasses import replace
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -17,6 +17,7 @@ from deeplfm.errors import InputError
 from deeplfm.forces.cholesky import FIRST_JITTER, jittered_cholesky
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
+from deeplfm.gaussians import FullGaussian
 from deeplfm.shapes import check_finite
 
 
@@ -53,38 +54,11 @@ class InducingPosterior(nn.Module):
         self.inducing_inputs = nn.Parameter(
             inducing_inputs.detach().to(prior.lengthscale).clone(), requires_grad=learn_inputs
         )
-        count = shape[-2]
-        self.whitened_mean = nn.Parameter(prior.lengthscale.new_zeros(num_forces, count).detach())
-        # The factor C: its diagonal through its logarithm, the rest free below it.
-        self.log_diagonal = nn.Parameter(torch.zeros_like(self.whitened_mean))
-        self.below_diagonal = nn.Parameter(self.whitened_mean.new_zeros(num_forces, count, count))
-
-    @property
-    def whitened_factor(self) -> Float[Tensor, "Q M M"]:
-        """C, lower triangular with a positive diagonal."""
-        diagonal = torch.diag_embed(torch.exp(self.log_diagonal))
-        return torch.tril(self.below_diagonal, diagonal=-1) + diagonal
-
-    def set_whitened(self, mean: Float[Tensor, "Q M"], factor: Float[Tensor, "Q M M"]) -> None:
-        """Replace q(v') by N(mean, factor factorᵀ), `factor` lower triangular."""
-        diagonal = factor.diagonal(dim1=-2, dim2=-1)
-        if not bool((diagonal > 0).all()):
-            raise InputError(
-                f"factor must have a positive diagonal; got {diagonal.min().item():g}. "
-                "Pass a Cholesky factor."
-            )
-        with torch.no_grad():
-            self.whitened_mean.copy_(mean)
-            self.log_diagonal.copy_(diagonal.log())
-            self.below_diagonal.copy_(torch.tril(factor, diagonal=-1))
+        self.whitened = FullGaussian((num_forces, shape[-2]), like=prior.lengthscale)
 
     def kl(self) -> Float[Tensor, "Q"]:
         """KL(q(v') ‖ N(0, I)) of each force; exactly 0 at the prior."""
-        below = torch.tril(self.below_diagonal, diagonal=-1).square().sum((-2, -1))
-        # e^{2a} - 1 - 2a per entry of the diagonal: no cancellation near the prior.
-        twice = 2 * self.log_diagonal
-        diagonal = (torch.expm1(twice) - twice).sum(-1)
-        return (self.whitened_mean.square().sum(-1) + below + diagonal) / 2
+        return self.whitened.kl()
 
     def moments(
         self, x: Float[Tensor, "N P"]
@@ -95,8 +69,8 @@ class InducingPosterior(nn.Module):
         factor, _ = self._gram_factor()
         Kzx = squared_exponential(z, x, ell, variance)
         projection = torch.linalg.solve_triangular(factor, Kzx, upper=False)
-        mean = torch.einsum("qmn,qm->nq", projection, self.whitened_mean.double())
-        spread = self.whitened_factor.double().mT @ projection
+        mean = torch.einsum("qmn,qm->nq", projection, self.whitened.mean.double())
+        spread = self.whitened.factor.double().mT @ projection
         Kxx = squared_exponential(x, x, ell, variance)
         return mean, Kxx - projection.mT @ projection + spread.mT @ spread
 
@@ -105,18 +79,13 @@ class InducingPosterior(nn.Module):
     ) -> ForcePath:
         """Functions from the posterior by Matheron's rule, each with its own prior basis."""
         path = self.prior.draw(num_samples, num_basis, generator)
-        num_forces, count = self.whitened_mean.shape
-        options: dict[str, Any] = {
-            "generator": generator,
-            "dtype": self.whitened_mean.dtype,
-            "device": self.whitened_mean.device,
-        }
-        noise = torch.randn(num_samples, num_forces, count, **options)
-        eta = torch.randn(num_samples, num_forces, count, **options).double()
-        whitened = self.whitened_mean + torch.einsum("qmk,sqk->sqm", self.whitened_factor, noise)
+        whitened = self.whitened.draw(num_samples, generator)
+        eta = torch.randn(
+            whitened.shape, generator=generator, dtype=whitened.dtype, device=whitened.device
+        )
         factor, epsilon = self._gram_factor()
-        z = self.inducing_inputs.expand(num_forces, count, -1)
-        residual = path.waves_at(z).double() + epsilon.sqrt()[:, None] * eta
+        z = self.inducing_inputs.expand(*whitened.shape[1:], -1)
+        residual = path.waves_at(z).double() + epsilon.sqrt()[:, None] * eta.double()
         # c = L^{-T} (v' - L^{-1} (Φ_z w + √ε η)), with draws as the columns of each force.
         residual = torch.linalg.solve_triangular(factor, residual.permute(1, 2, 0), upper=False)
         difference = whitened.double().permute(1, 2, 0) - residual
