@@ -1,0 +1,35 @@
+"""ONE LAYER is a distribution over functions from P inputs to D outputs.
+
+    path = layer.draw(S, generator)      f = path(x): [S, N, P] → [S, N, D]
+
+Nothing of a draw is stored on the module. A layer owns its parameters and their KL; depth, data and
+sample counts are other rooms' business.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+Path = Callable[[Tensor], Tensor]  # [S, N, P] → [S, N, D], the same function wherever evaluated
+
+
+class Layer(nn.Module, ABC):
+    """A random function."""
+
+    num_inputs: int
+    num_outputs: int
+
+    @abstractmethod
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Path:
+        """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same."""
+
+    @abstractmethod
+    def kl(self) -> Float[Tensor, ""]:
+        """KL of everything this layer infers from its prior, each term once."""
+
+    @abstractmethod
+    def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        """The parameters by role, for schedules: weights, frequencies, hyperparameters."""

@@ -1,0 +1,220 @@
+"""The Fourier layer of DLFM-RFF: random waves through an ODE, weighted.  [paper, section 3.1]
+
+    φ_{qr}(x) = Σ_m |S_{qm}|/√R · wave(x_m; s_m, ω_{qmr}),   f = [Re φ, Im φ] W + c
+
+Before the origin of zero memory the ODE runs backwards from rest: response(x) = (-1)^n times the
+conjugate of response(|x|), n the order of the ODE. It joins smoothly at 0 and stays bounded, where
+the exact continuation would grow like e^{|sx|}.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.layers.base import Layer
+from deeplfm.layers.frequencies import Frequencies, Treatment
+from deeplfm.parameters import Quantity
+from deeplfm.responses import system_wave_response
+from deeplfm.shapes import Memory
+
+Combine: TypeAlias = Literal["sum", "product"]
+Weights: TypeAlias = Literal["diagonal", "full"]
+
+
+@final
+class FourierLayer(Layer):
+    """A layer of D outputs over P inputs, driven by Q forces of R features each.
+
+    greens_function: a template, copied; its parameters are per input, and per output too with
+                     `per_output` (the last layer), as are Ω and the sensitivities then.
+    inputs:          "sum" (the paper) or "product" over the inputs; NoDynamics is a plane wave.
+    shared_forces:   one W per force with sensitivities [D, Q]: the classical latent force model.
+    input_weights, random_phases: weights α_m on the inputs of a sum; a uniform phase per (m, r),
+                     which removes the cross terms of a sum from its covariance.
+    """
+
+    def __init__(
+        self,
+        num_inputs: int,
+        num_outputs: int,
+        *,
+        greens_function: GreensFunction,
+        num_forces: int = 1,
+        num_features: int = 100,
+        lengthscale: Tensor | float = 1.0,
+        memory: Memory = "zero",
+        inputs: Combine = "sum",
+        frequencies: Treatment = "fixed_noise",
+        weights: Weights = "diagonal",
+        weight_scale: float = 1.0,
+        per_output: bool = False,
+        shared_forces: bool = False,
+        input_weights: bool = False,
+        random_phases: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        greens_function.check_memory(memory)
+        self.num_inputs, self.num_outputs = num_inputs, num_outputs
+        self.memory: Memory = memory
+        groups = num_outputs if per_output else 1
+        self.greens_function = greens_function.tiled(groups, num_inputs)
+        self.plane_wave = inputs == "product" or greens_function.order == 0
+        if self.plane_wave and (input_weights or random_phases):
+            raise InputError(
+                "input_weights and random_phases belong to a sum over inputs; got "
+                f"inputs={inputs!r} with {type(greens_function).__name__}. Leave them out."
+            )
+        # A force that several outputs share has one set of frequencies.
+        sets = 1 if shared_forces else groups
+        ell = Quantity("lengthscale", lengthscale).tiled(sets, num_forces, num_inputs)
+        self.frequencies = Frequencies(ell, num_features, frequencies, generator)
+        like = self.frequencies.noise
+        self.sensitivities = nn.Parameter(torch.ones_like(like[:, :, 0]))
+        self.output_sensitivities = (
+            nn.Parameter(like.new_ones(num_outputs, num_forces)) if shared_forces else None
+        )
+        self.input_weights = nn.Parameter(like.new_ones(num_inputs)) if input_weights else None
+        phases = torch.rand(like.shape, generator=generator, dtype=torch.float64).to(like)
+        self.phases: Tensor | None
+        self.register_buffer("phases", 2 * math.pi * phases if random_phases else None)
+        size = 2 * num_features
+        shape = (num_forces, size) if shared_forces else (num_outputs, num_forces * size)
+        family = FullGaussian if weights == "full" else DiagonalGaussian
+        self.weights: VariationalGaussian = family(shape, like=like, scale=weight_scale)
+        self.offset = nn.Parameter(like.new_zeros(num_outputs))
+
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        *,
+        shared_frequencies: bool = False,
+    ) -> "FourierPath":
+        """Functions of this layer. `shared_frequencies`: one resampled Ω for all (in training)."""
+        omega = self.frequencies.draw(1 if shared_frequencies else num_samples, generator)
+        return FourierPath(self, omega, self.weights.draw(num_samples, generator))
+
+    def draw_local(self, num_samples: int, generator: torch.Generator | None = None) -> "LocalDraw":
+        """Samples of f at the data instead of W: less noise in training, but not a function."""
+        if not isinstance(self.weights, DiagonalGaussian) or self.output_sensitivities is not None:
+            raise InputError(
+                "local reparameterisation needs weights='diagonal' without shared_forces; got "
+                "others. Draw functions instead."
+            )
+        return LocalDraw(self, self.frequencies.draw(1, generator), num_samples, generator)
+
+    def kl(self) -> Float[Tensor, ""]:
+        return self.weights.kl().sum() + self.frequencies.kl()
+
+    def features(
+        self, x: Float[Tensor, "S N P"], omega: Float[Tensor, "S2 G Q R P"]
+    ) -> Float[Tensor, "S N G2 Q F"]:
+        """Φ: real and imaginary parts of the waves, with their amplitudes."""
+        omega = omega.permute(0, 1, 4, 2, 3)[:, None]  # S2 1 G P Q R
+        points = x[:, :, None, :, None, None]
+        if self.memory == "zero" and self.greens_function.order > 0:
+            points = torch.where(points < 0, -points, points)
+        waves = system_wave_response(self.greens_function, points, omega, self.memory, trailing=2)
+
+        if self.memory == "zero" and self.greens_function.order > 0:
+            waves = _before_origin(
+                waves, x[:, :, None, :, None, None] < 0, self.greens_function.order
+            )
+        waves = waves * self._amplitudes()[..., None]
+        if self.phases is not None:
+            turn = self.phases.permute(0, 3, 1, 2)
+            waves = waves * torch.complex(torch.cos(turn), torch.sin(turn))
+        combined = waves.prod(3) if self.plane_wave else waves.sum(3)  # S N G Q R
+        combined = combined / math.sqrt(omega.shape[-1])
+        return torch.cat([combined.real, combined.imag], dim=-1)
+
+    def forces(self, tau: Float[Tensor, "N P"], path: "FourierPath") -> Float[Tensor, "S N D Q P"]:
+        """The forces of each output that the same weights drive: u_{d,q,m} at `tau`.
+
+        With shared forces those of D = 1; a plane wave has one force over all inputs, P = 1.
+        """
+        omega = path.omega.permute(0, 1, 4, 2, 3)[:, None]
+        phase = omega * tau[None, :, None, :, None, None]
+        amplitude = self._amplitudes()[..., None] / math.sqrt(omega.shape[-1])
+        if self.plane_wave:
+            phase, amplitude = phase.sum(3, keepdim=True), amplitude.prod(1, keepdim=True)
+        elif self.phases is not None:
+            phase = phase + self.phases.permute(0, 3, 1, 2)
+        waves = torch.cat([torch.cos(phase), torch.sin(phase)], dim=-1) * amplitude
+        num_forces, size = waves.shape[-2:]
+        weights = path.weights
+        if self.output_sensitivities is not None:
+            return torch.einsum("sngpqf,sqf->sngqp", waves, weights)
+        weights = weights.reshape(*weights.shape[:2], num_forces, size)
+        groups = waves.expand(-1, -1, self.num_outputs, -1, -1, -1)
+        return torch.einsum("sndpqf,sdqf->sndqp", groups, weights)
+
+    def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        weights = [*self.weights.parameters(), self.offset]
+        frequencies = self.frequencies.own_parameters()
+        known = {id(parameter) for parameter in (*weights, *frequencies)}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
+        return {"weights": weights, "frequencies": frequencies, "hyperparameters": rest}
+
+    def _amplitudes(self) -> Float[Tensor, "G P Q"]:
+        amplitude = self.sensitivities.abs().permute(0, 2, 1)
+        return amplitude if self.input_weights is None else amplitude * self.input_weights[:, None]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FourierPath:
+    """Functions drawn from a Fourier layer: its Ω and W are these numbers."""
+
+    layer: FourierLayer
+    omega: Float[Tensor, "S2 G Q R P"]
+    weights: Float[Tensor, "S ..."]
+
+    def __call__(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S N D"]:
+        features, layer = self.layer.features(x, self.omega), self.layer
+        if layer.output_sensitivities is not None:
+            per_force = torch.einsum("sngqf,sqf->sngq", features, self.weights)
+            return (per_force * layer.output_sensitivities).sum(-1) + layer.offset
+        flat = features.flatten(-2)
+        if flat.shape[2] == 1:
+            return torch.einsum("snf,sdf->snd", flat[:, :, 0], self.weights) + layer.offset
+        return torch.einsum("sndf,sdf->snd", flat, self.weights) + layer.offset
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LocalDraw:
+    """f ~ N(Φμ, Φ²σ²) at each point on its own: for training only."""
+
+    layer: FourierLayer
+    omega: Float[Tensor, "S2 G Q R P"]
+    num_samples: int
+    generator: torch.Generator | None
+
+    def __call__(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S N D"]:
+        flat = self.layer.features(x, self.omega).flatten(-2)
+        flat = flat.expand(self.num_samples, -1, self.layer.num_outputs, -1)
+        weights = self.layer.weights
+        mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset
+        variance = torch.einsum("sndf,df->snd", flat.square(), torch.exp(2 * weights.log_diagonal))
+        noise = torch.randn(
+            mean.shape, generator=self.generator, dtype=mean.dtype, device=mean.device
+        )
+        return mean + torch.sqrt(variance + torch.finfo(variance.dtype).tiny) * noise
+
+
+def _before_origin(waves: Tensor, before: Tensor, order: int) -> Tensor:
+    """(-1)^n times the conjugate where x < 0: the ODE run backwards from rest."""
+    sign = -1.0 if order % 2 else 1.0
+    real = torch.where(before, sign * waves.real, waves.real)
+    imag = torch.where(before, -sign * waves.imag, waves.imag)
+    return torch.complex(real, imag)

@@ -1,0 +1,124 @@
+"""p(y | f): how noisy observations meet the functions. Missing targets contribute nothing.
+
+    Gaussian:  y = f + σ ε        StudentT:  y = f + σ t_ν, heavy tails for outliers
+
+Owns the noise, one per output, and the mask. A likelihood given to a recipe is a template:
+`tiled(D)` is an independent copy with D noises.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.parameters import Bounds, Quantity
+
+
+class Likelihood(nn.Module, ABC):
+    """The density of targets given function values."""
+
+    def __init__(self, noise: Quantity) -> None:
+        super().__init__()
+        self.noise = noise
+
+    @property
+    def noise_variance(self) -> Tensor:
+        """σ² [D]."""
+        value: Tensor = self.noise()
+        return value
+
+    def log_prob(
+        self,
+        y: Float[Tensor, "N D"],
+        f: Float[Tensor, "S N D"],
+        observed: Bool[Tensor, "N D"],
+    ) -> Float[Tensor, "S N D"]:
+        """log p(y | f), 0 where nothing was observed: what `y` holds there is not read."""
+        density = self.log_density(torch.where(observed, y, torch.zeros_like(y)), f)
+        return torch.where(observed, density, torch.zeros_like(density))
+
+    @abstractmethod
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor:
+        """log p(y | f) of every entry."""
+
+    @abstractmethod
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Targets for function values."""
+
+    @abstractmethod
+    def tiled(self, num_outputs: int) -> "Likelihood":
+        """An independent copy with one noise per output."""
+
+
+@final
+class Gaussian(Likelihood):
+    """y ~ N(f, noise_variance), in standardised units."""
+
+    def __init__(
+        self,
+        noise_variance: Tensor | float = 0.01,
+        *,
+        learn: bool = True,
+        bounds: Bounds | None = None,
+    ) -> None:
+        super().__init__(Quantity("noise_variance", noise_variance, learn=learn, bounds=bounds))
+
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor:
+        variance = self.noise_variance
+        return -((y - f).square() / variance + torch.log(2 * math.pi * variance)) / 2
+
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        noise = torch.randn(f.shape, generator=generator, dtype=f.dtype, device=f.device)
+        return f + self.noise_variance.sqrt() * noise
+
+    def tiled(self, num_outputs: int) -> "Gaussian":
+        twin = Gaussian()
+        twin.noise = self.noise.tiled(num_outputs)
+        return twin
+
+
+@final
+class StudentT(Likelihood):
+    """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""
+
+    def __init__(
+        self,
+        noise_variance: Tensor | float = 0.01,
+        *,
+        degrees: float = 4.0,
+        learn: bool = True,
+        bounds: Bounds | None = None,
+    ) -> None:
+        super().__init__(Quantity("noise_variance", noise_variance, learn=learn, bounds=bounds))
+        if not degrees > 2:
+            raise InputError(
+                f"degrees must be above 2 (the variance is infinite otherwise); got {degrees:g}. "
+                "Use 3 or more."
+            )
+        self.degrees = degrees
+
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor:
+        nu, variance = self.degrees, self.noise_variance
+        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+        ratio = (y - f).square() / (nu * variance)
+        return constant - torch.log(variance) / 2 - (nu + 1) / 2 * torch.log1p(ratio)
+
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        # A chi-square of ν degrees as ν squared normals would need an integer ν; gamma has no
+        # generator argument, so it is drawn through the inverse of its distribution function.
+        from scipy.special import gammaincinv
+
+        normal = torch.randn(f.shape, generator=generator, dtype=f.dtype, device=f.device)
+        uniform = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=f.device)
+        chi = 2 * gammaincinv(self.degrees / 2, uniform.clamp(min=1e-7).double().cpu().numpy())
+        scale = torch.sqrt(self.degrees / torch.as_tensor(chi)).to(f)
+        return f + self.noise_variance.sqrt() * normal * scale
+
+    def tiled(self, num_outputs: int) -> "StudentT":
+        twin = StudentT(degrees=self.degrees)
+        twin.noise = self.noise.tiled(num_outputs)
+        return twin

@@ -1,0 +1,6 @@
+"""MODELS: layers composed, X → layer → layer → f."""
+
+from deeplfm.models.deep_lfm import DeepLFM
+from deeplfm.models.skip import Concatenate, Skip
+
+__all__ = ["Concatenate", "DeepLFM", "Skip"]

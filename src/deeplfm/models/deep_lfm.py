@@ -1,0 +1,70 @@
+"""The deep model: layers composed, and a likelihood at the end.
+
+    path = model.draw(S, generator);   f = path(X): [N, P] → [S, N, D]
+
+A draw of the model is the composition of draws of its layers, so it is a function too.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError
+from deeplfm.layers import Layer, Path
+from deeplfm.likelihoods import Likelihood
+from deeplfm.models.skip import Skip
+
+
+@final
+class DeepLFM(nn.Module):
+    """Layers, how X re-enters between them, and the likelihood."""
+
+    def __init__(self, layers: Sequence[Layer], skip: Skip, likelihood: Likelihood) -> None:
+        super().__init__()
+        if not layers:
+            raise InputError("layers must hold one or more; got none. Add a layer.")
+        self.layers = nn.ModuleList(layers)
+        self.skip = skip
+        self.likelihood = likelihood
+        inputs = layers[0].num_inputs
+        for number, (below, above) in enumerate(itertools.pairwise(layers), start=1):
+            width = skip.width(below.num_outputs, inputs)
+            if above.num_inputs != width:
+                raise InputError(
+                    f"layer {number + 1} must have {width} inputs (what layer {number} and the "
+                    f"skip give it); got {above.num_inputs}. Make the widths agree."
+                )
+
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "DeepPath":
+        """`num_samples` functions of the whole model."""
+        paths = tuple(layer.draw(num_samples, generator) for layer in self._layers())
+        return DeepPath(paths, self.skip, num_samples)
+
+    def kl(self) -> Float[Tensor, ""]:
+        """The sum over layers."""
+        return torch.stack([layer.kl() for layer in self._layers()]).sum()
+
+    def _layers(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DeepPath:
+    """A composition of drawn functions."""
+
+    paths: tuple[Path, ...]
+    skip: Skip
+    num_samples: int
+
+    def __call__(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "S N D"]:
+        x = x.expand(self.num_samples, -1, -1)
+        f = self.paths[0](x)
+        for path in self.paths[1:]:
+            f = path(self.skip(f, x))
+        return f
