@@ -119,7 +119,9 @@ def test_every_entry_of_the_notation_page_resolves() -> None:
     rows = re.findall(r"^\|.*`deeplfm.*\|$", (ROOT / "docs/notation.md").read_text(), re.MULTILINE)
     assert len(rows) >= 30
     for row in rows:
-        _, meaning, name, _, file, equation = (cell.strip() for cell in row.strip("|").split("|"))
+        _, meaning, name, _, file, equation = (
+            cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))
+        )
         assert meaning
         assert equation
         resolve(name.strip("`"))

@@ -56,15 +56,14 @@ def test_resampled_frequencies_bound_the_evidence() -> None:
     model, layer, batch = shallow("full", frequencies="resampled")
     noise = model.likelihood.noise_variance.item()
     generator = torch.Generator().manual_seed(5)
-    logs, eye = [], torch.eye(25, dtype=torch.float64)
+    eye = torch.eye(25, dtype=torch.float64)
     with torch.no_grad():
-        for omega in layer.frequencies.draw(1000, generator).split(1):
-            phi = layer.features(batch.x[None], omega)[0, :, 0].flatten(-2)
-            normal = torch.distributions.MultivariateNormal(
-                0 * batch.y[:, 0], phi @ phi.mT + noise * eye
-            )
-            logs.append(normal.log_prob(batch.y[:, 0]))
-        densities = torch.stack(logs)
+        omega = layer.frequencies.draw(1000, generator)
+        phi = layer.features(batch.x.expand(1000, -1, -1), omega)[:, :, 0].flatten(-2)
+        normal = torch.distributions.MultivariateNormal(
+            torch.zeros(25, dtype=torch.float64), phi @ phi.mT + noise * eye
+        )
+        densities = normal.log_prob(batch.y[:, 0])
         evidence = torch.logsumexp(densities, 0) - math.log(1000)
         ratio = torch.exp(densities - evidence)
         evidence_error = ratio.std() / math.sqrt(1000)

@@ -1,0 +1,150 @@
+"""The predictive distribution: the S-sample mixture, with the observation noise.
+
+    p(y) = 1/S Σ_s p(y | f_s);   mean, std, quantiles, log density and CRPS are those of the mixture
+
+Numpy arrays [N, D] in the units they were given in. Knows no model: function values and noise only.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from deeplfm.errors import InputError
+
+Values = NDArray[np.float64]
+
+_CHUNK = 2**22  # entries of [S, S, N, D] held at once in the CRPS
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Predictive:
+    """S function values per point, and the noise around them.
+
+    samples: [S, N, D]; noise_std: [D], 0 where there is none; degrees: of a Student-t noise, or
+    None for Gaussian noise; names: one per column.
+    """
+
+    samples: Values
+    noise_std: Values
+    degrees: float | None = None
+    names: tuple[str, ...] = ()
+    seed: int = 0
+
+    @property
+    def mean(self) -> Values:
+        """[N, D]."""
+        return np.asarray(self.samples.mean(0))
+
+    @property
+    def std(self) -> Values:
+        """[N, D], of a new observation: the spread of the functions and the noise."""
+        return np.asarray(np.sqrt(self.samples.var(0) + self._noise_variance()))
+
+    def interval(self, probability: float = 0.9) -> tuple[Values, Values]:
+        """The central interval that holds `probability` of the mixture."""
+        if not 0 < probability < 1:
+            raise InputError(
+                f"probability must be between 0 and 1; got {probability:g}. Pass 0.9 for 90 %."
+            )
+        return self.quantile((1 - probability) / 2), self.quantile((1 + probability) / 2)
+
+    def quantile(self, level: float) -> Values:
+        """[N, D], by bisection of the mixture's distribution function."""
+        if not 0 < level < 1:
+            raise InputError(
+                f"level must be between 0 and 1; got {level:g}. Pass 0.5 for the median."
+            )
+        if not self.noise_std.any():
+            return np.asarray(np.quantile(self.samples, level, axis=0))
+        noise = self._noise()
+        reach = np.abs(noise.ppf(min(level, 1 - level))) * self.noise_std
+        low, high = self.samples.min(0) - reach, self.samples.max(0) + reach
+        for _ in range(60):  # halves the bracket to rounding
+            middle = (low + high) / 2
+            below = self.cdf(middle) < level
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray((low + high) / 2)
+
+    def cdf(self, y: ArrayLike) -> Values:
+        """P(Y ≤ y) [N, D]."""
+        return np.asarray(self._noise().cdf(self._scaled(y)).mean(0))
+
+    def log_density(self, y: ArrayLike) -> Values:
+        """log p(y) [N, D]; NaN where y is NaN."""
+        from scipy.special import logsumexp
+
+        scaled = self._scaled(y)
+        logs = self._noise().logpdf(scaled) - np.log(self.noise_std)
+        return np.asarray(logsumexp(logs, axis=0) - np.log(len(self.samples)))
+
+    def crps(self, y: ArrayLike) -> Values:
+        """Continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D]; NaN where y is NaN.
+
+        In closed form for Gaussian noise; from the quantiles at 199 levels for a Student-t.
+        """
+        y = self._observations(y)
+        if self.degrees is not None:
+            levels = (np.arange(199) + 0.5) / 199
+            quantiles = np.stack([self.quantile(float(level)) for level in levels])
+            level = levels[:, None, None]
+            loss = (np.where(y < quantiles, 1.0, 0.0) - level) * (quantiles - y)
+            return np.where(np.isnan(y), np.nan, 2 * loss.mean(0))
+        first = _mean_absolute(self.samples - y, self.noise_std).mean(0)
+        count = len(self.samples)
+        second = np.zeros_like(first)
+        step = max(1, _CHUNK // max(1, self.samples.size))
+        for start in range(0, count, step):
+            pairs = self.samples[start : start + step, None] - self.samples[None]
+            second += _mean_absolute(pairs, np.sqrt(2) * self.noise_std).sum((0, 1))
+        return np.asarray(first - second / (2 * count**2))
+
+    def sample_y(self, seed: int | None = None) -> Values:
+        """[S, N, D]: the samples with noise."""
+        generator = np.random.default_rng(self.seed if seed is None else seed)
+        shape = self.samples.shape
+        if self.degrees is None:
+            noise = generator.standard_normal(shape)
+        else:
+            noise = generator.standard_t(self.degrees, shape)
+        return np.asarray(self.samples + self.noise_std * noise)
+
+    def _noise(self) -> Any:
+        """The distribution of the noise over its standard deviation."""
+        from scipy import stats
+
+        return stats.norm() if self.degrees is None else stats.t(self.degrees)
+
+    def _noise_variance(self) -> Values:
+        factor = 1.0 if self.degrees is None else self.degrees / (self.degrees - 2)
+        return np.asarray(factor * self.noise_std**2)
+
+    def _observations(self, y: ArrayLike) -> Values:
+        values = np.asarray(y, dtype=float)
+        expected = self.samples.shape[1:]
+        if values.shape != expected:
+            raise InputError(
+                f"y must be {list(expected)} as the prediction is; got {values.shape}. Reshape it."
+            )
+        return values
+
+    def _scaled(self, y: ArrayLike) -> Values:
+        if not self.noise_std.all():
+            raise InputError(
+                "a density needs observation noise; got a prediction without it (forces, say). "
+                "Use mean, std, interval or samples."
+            )
+        return (self._observations(y) - self.samples) / self.noise_std
+
+
+def _mean_absolute(center: Values, std: Values) -> Values:
+    """E|X| of X ~ N(center, std²)."""
+    from scipy.special import ndtr
+
+    safe = np.where(std > 0, std, 1.0)
+    ratio = center / safe
+    density = np.exp(-(ratio**2) / 2) / np.sqrt(2 * np.pi)
+    smooth = 2 * safe * density + center * (2 * ndtr(ratio) - 1)
+    return np.where(std > 0, smooth, np.abs(center))
