@@ -110,7 +110,7 @@ def resolve(name: str) -> object:
                 module = sys.modules[found.__module__]
                 source = Path(str(module.__file__)).read_text()
                 fields = set(getattr(found, "__annotations__", {}))
-                assert part in fields or f"self.{part} = " in source, name
+                assert part in fields or re.search(rf"self\.{part}\b[^\n]* = ", source), name
         return found
     raise AssertionError(name)
 
