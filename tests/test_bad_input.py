@@ -24,7 +24,10 @@ UNSTABLE = dlfm.LinearODE([4.0, -1.0])
 CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "negative decay": (lambda: dlfm.FirstOrder(-1.0), "decay must be above 0; got -1. Pass"),
     "zero damping": (lambda: dlfm.SecondOrder(0.0, 1.0), "damping must be above 0; got 0. Pass"),
-    "NaN decay": (lambda: dlfm.FirstOrder(math.nan), "decay must be finite; got 1 NaN"),
+    "NaN decay": (
+        lambda: dlfm.FirstOrder(math.nan),
+        "decay must be finite; got 1 NaN or infinite of 1 entries. Replace",
+    ),
     "integer tensor": (
         lambda: dlfm.FirstOrder(torch.tensor(2)),
         r"decay must be a real floating tensor; got torch.int64. Call",
@@ -44,6 +47,76 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     "parameters of two precisions": (
         lambda: dlfm.SecondOrder(torch.ones(2, 1), torch.ones(2, 1).double()),
         "one precision; got damping is torch.float32, frequency is torch.float64. Convert",
+    ),
+    "decay that is no number": (lambda: dlfm.FirstOrder("a"), "decay must be a number or a tensor"),  # type: ignore[arg-type]
+    "flat parameters": (
+        lambda: dlfm.FirstOrder(torch.ones(3)),
+        r"decay must be a number or \[D, P\]; got shape \(3,\). Add",
+    ),
+    "one bound": (
+        lambda: dlfm.FirstOrder(2.0, bounds={"decay": (3.0,)}),  # type: ignore[dict-item]
+        r"bounds of decay must be \(low, high\); got \(3.0,\). Pass two",
+    ),
+    "a name that is not a quantity": (
+        lambda: dlfm.FirstOrder(2.0, learn="dacay"),
+        r"learn and bounds must name quantities among \['decay'\]; got \['dacay'\]. Correct",
+    ),
+    "coefficients that are no list": (
+        lambda: dlfm.LinearODE(2.0),  # type: ignore[arg-type]
+        "coefficients must be numbers .* got 2.0. Pass a flat list",
+    ),
+    "times that do not broadcast": (
+        lambda: dlfm.SecondOrder(0.3, torch.ones(2, 3).double())(torch.ones(13).double()),
+        "shapes must broadcast together; got t",
+    ),
+    "points that do not broadcast": (
+        lambda: system_wave_response(
+            dlfm.SecondOrder(torch.ones(2, 3)), torch.ones(13), 0.0, "zero"
+        ),
+        "shapes must broadcast together; got x",
+    ),
+    "an array": (
+        lambda: wave_response(1.0, 1.0, F64.numpy()),  # type: ignore[arg-type]
+        "pole must be a tensor or a number; got ndarray. Use torch.as_tensor",
+    ),
+    "negative lengthscale without dynamics": (
+        lambda: system_bump_response(dlfm.NoDynamics(), 1.0, 0.0, -1.0),
+        "lengthscale must be above 0; got -1",
+    ),
+    "no basis": (
+        lambda: SquaredExponential(1.0).draw(2, 0),
+        "num_basis must be an integer of at least 1; got 0. Pass",
+    ),
+    "no forces": (lambda: SquaredExponential(1.0, num_forces=0), "num_forces must be an integer"),
+    "jitter of 0": (
+        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None], jitter=0.0),
+        "jitter must be above 0; got 0. Leave",
+    ),
+    "flat x for moments": (
+        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None]).moments(F64),
+        r"x must be \[N, 1\]; got \(3,\). Add",
+    ),
+    "float32 x for a float64 path": (
+        lambda: SquaredExponential(1.0).draw(2, 4)(torch.ones(5, 1)),
+        "one precision; got x is torch.float32, the path is torch.float64. Convert",
+    ),
+    "NaN x for a path": (
+        lambda: SquaredExponential(1.0).draw(2, 4)(F64[:, None] * math.nan),
+        "x must be finite",
+    ),
+    "an ODE over three inputs, a path over one": (
+        lambda: path_response(
+            dlfm.FirstOrder(torch.ones(1, 3).double()),
+            SquaredExponential(1.0).draw(2, 4),
+            F64[:, None],
+        ),
+        r"parameters \(\) or \[D, 1\] for a path over 1 inputs; got \[1, 3\]. Give",
+    ),
+    "a factor that is not triangular": (
+        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None]).whitened.set(
+            F64[None], torch.ones(1, 3, 3).double()
+        ),
+        "factor must be lower triangular; got entries above its diagonal. Pass",
     ),
     "no coefficients": (lambda: dlfm.LinearODE([]), r"coefficients must be .* Use NoDynamics"),
     "NaN coefficient": (lambda: dlfm.LinearODE([1.0, math.nan]), "coefficients must be finite"),

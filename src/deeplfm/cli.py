@@ -31,7 +31,7 @@ def version(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Which force is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Which force is drawn.", min=0, max=2**63 - 1)] = 0,
 ) -> None:
     """Drive linear ODEs by a latent force, check them against quadrature, draw the result."""
     from deeplfm.demo import ERROR_BAR, demonstrate

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
+from deeplfm.shapes import check_finite, check_shape
 
 
 class VariationalGaussian(nn.Module, ABC):
@@ -88,10 +89,20 @@ class FullGaussian(VariationalGaussian):
 
     def set(self, mean: Tensor, factor: Tensor) -> None:
         """Replace q by N(mean, factor factorᵀ), `factor` lower triangular."""
+        sizes = tuple(self.mean.shape)
+        check_shape("mean", mean, sizes, "Give one mean per entry.")
+        check_shape("factor", factor, (*sizes, sizes[-1]), "Give one square factor per Gaussian.")
+        check_finite("mean", mean, "Replace them.")
+        check_finite("factor", factor, "Replace them.")
         diagonal = factor.diagonal(dim1=-2, dim2=-1)
         if not bool((diagonal > 0).all()):
             raise InputError(
                 f"factor must have a positive diagonal; got {diagonal.min().item():g}. "
+                "Pass a Cholesky factor."
+            )
+        if bool(factor.triu(1).any()):
+            raise InputError(
+                "factor must be lower triangular; got entries above its diagonal. "
                 "Pass a Cholesky factor."
             )
         with torch.no_grad():

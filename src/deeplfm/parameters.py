@@ -7,7 +7,7 @@ Steps of an optimiser are relative changes, and the starting value is kept exact
 """
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import final
 
 import torch
@@ -23,11 +23,12 @@ Bounds = tuple[float, float]
 class Quantity(nn.Module):
     """A learnable quantity of any shape; calling it gives its value.
 
-    `learn=False` fixes it. With `bounds=(low, high)` it stays strictly between them.
+    `learn=False` fixes it. With `bounds=(low, high)` it stays between them, to rounding.
     `positive=False` admits zero and negative starts, which then keep their sign.
     """
 
     start: Tensor
+    bounds: Tensor | None
     raw: Tensor | None
 
     def __init__(
@@ -45,12 +46,13 @@ class Quantity(nn.Module):
             raise InputError(
                 f"{name} must be above 0; got {start.min().item():g}. Pass a positive {name}."
             )
-        self.bounds = _check_bounds(name, start, bounds)
+        limits = _check_bounds(name, start, bounds)
         raw = torch.zeros_like(start)
-        if self.bounds is not None:
-            low, high = self.bounds
-            raw = torch.logit(torch.log(start / low) / math.log(high / low))
+        if limits is not None:
+            low, high = limits.unbind()
+            raw = torch.logit(torch.log(start / low) / torch.log(high / low))
         self.register_buffer("start", start)
+        self.register_buffer("bounds", limits)
         self.raw = nn.Parameter(raw) if learn else None
 
     def forward(self) -> Tensor:
@@ -58,13 +60,13 @@ class Quantity(nn.Module):
             return self.start
         if self.bounds is None:
             return self.start * torch.exp(self.raw)
-        low, high = self.bounds
+        low, high = self.bounds.unbind()
         return low * (high / low) ** torch.sigmoid(self.raw)
 
     def tiled(self, *shape: int) -> "Quantity":
         """An independent copy broadcast to `shape`."""
         copy = Quantity("value", 1.0, learn=self.raw is not None)
-        copy.bounds = self.bounds
+        copy.register_buffer("bounds", None if self.bounds is None else self.bounds.clone())
         copy.register_buffer("start", self.start.expand(shape).clone())
         if self.raw is not None:
             copy.raw = nn.Parameter(self.raw.detach().expand(shape).clone())
@@ -74,20 +76,33 @@ class Quantity(nn.Module):
         value = self().detach()
         shown = f"{value.item():g}" if value.numel() == 1 else f"shape {tuple(value.shape)}"
         fixed = ", fixed" if self.raw is None else ""
-        bounded = f", in {self.bounds}" if self.bounds is not None else ""
+        bounded = "" if self.bounds is None else f", in {self.bounds.tolist()}"
         return f"{shown}{fixed}{bounded}"
+
+
+def as_company(value: Tensor | float, company: Iterable[object]) -> Tensor | float:
+    """A Python number in the type of the first tensor among its company, if there is one."""
+    if isinstance(value, (int, float)):
+        for other in company:
+            if isinstance(other, Tensor) and other.is_floating_point():
+                return torch.tensor(float(value), dtype=other.dtype, device=other.device)
+    return value
 
 
 def learns(name: str, learn: bool | Collection[str]) -> bool:
     """Whether `name` is learnt, when `learn` is a bool for all or the names of those learnt."""
-    return learn if isinstance(learn, bool) else name in learn
+    return learn if isinstance(learn, bool) else name in _names(learn)
+
+
+def _names(learn: Collection[str]) -> set[str]:
+    return {learn} if isinstance(learn, str) else set(learn)
 
 
 def check_names(
     names: Collection[str], learn: bool | Collection[str], bounds: Mapping[str, Bounds]
 ) -> None:
     """Every name in `learn` and `bounds` is a quantity of this object, or an error lists them."""
-    chosen = set() if isinstance(learn, bool) else set(learn)
+    chosen = set() if isinstance(learn, bool) else _names(learn)
     unknown = sorted((chosen | set(bounds)) - set(names))
     if unknown:
         raise InputError(
@@ -104,16 +119,26 @@ def _as_real(name: str, value: Tensor | float) -> Tensor:
                 f"{name} must be a real floating tensor; got {value.dtype}. Call .double() on it."
             )
         start = value.detach().clone()
-    else:
+    elif isinstance(value, (int, float)):
         start = torch.tensor(value, dtype=torch.float64)
-    check_finite(name, start)
+    else:
+        raise InputError(
+            f"{name} must be a number or a tensor; got {type(value).__name__}. "
+            "Use torch.as_tensor on an array."
+        )
+    check_finite(name, start, f"Replace it by a finite {name}.")
     return start
 
 
-def _check_bounds(name: str, start: Tensor, bounds: Bounds | None) -> Bounds | None:
+def _check_bounds(name: str, start: Tensor, bounds: Bounds | None) -> Tensor | None:
     if bounds is None:
         return None
-    low, high = float(bounds[0]), float(bounds[1])
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"bounds of {name} must be (low, high); got {bounds!r}. Pass two."
+        ) from None
     if not 0 < low < high < math.inf:
         raise InputError(
             f"bounds of {name} must be 0 < low < high; got ({low:g}, {high:g}). Reorder them."
@@ -123,4 +148,4 @@ def _check_bounds(name: str, start: Tensor, bounds: Bounds | None) -> Bounds | N
             f"{name} must start strictly between its bounds ({low:g}, {high:g}); "
             f"got {start.min().item():g} to {start.max().item():g}. Widen the bounds."
         )
-    return low, high
+    return start.new_tensor([low, high])

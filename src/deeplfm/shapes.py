@@ -9,18 +9,12 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 import torch
-from jaxtyping import Complex, Float
 from torch import Tensor
 
 from deeplfm.errors import InputError
 
 Memory: TypeAlias = Literal["infinite", "zero"]
 Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of its company
-
-Inputs: TypeAlias = Float[Tensor, "*S N P"]
-Outputs: TypeAlias = Float[Tensor, "S N D"]
-PerOutputInput: TypeAlias = Float[Tensor, "D P"]
-Poles: TypeAlias = Complex[Tensor, "D P K"]
 
 _COMPLEX_OF = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
@@ -51,6 +45,12 @@ def as_tensors(
 
     Real and complex tensors of one precision may mix, where `complex_names` allows complex at all.
     """
+    for name, argument in arguments.items():
+        if not isinstance(argument, (Tensor, int, float, complex)):
+            raise InputError(
+                f"{name} must be a tensor or a number; got {type(argument).__name__}. "
+                "Use torch.as_tensor on an array or a list."
+            )
     tensors = {name: value for name, value in arguments.items() if isinstance(value, Tensor)}
     for name, value in tensors.items():
         if value.dtype not in (*_COMPLEX_OF, *_COMPLEX_OF.values()):
@@ -101,14 +101,19 @@ def check_positive(name: str, value: Tensor, why: str) -> None:
         raise InputError(f"{name} must be above 0{why}; got {worst:g}. Pass positive values.")
 
 
-def check_finite(name: str, value: Tensor) -> None:
+def check_finite(name: str, value: Tensor, do: str) -> None:
     """No NaN, no infinity. CPU tensors only."""
     if value.device.type == "cpu" and not bool(value.isfinite().all()):
         bad = int((~value.isfinite()).sum())
         raise InputError(
-            f"{name} must be finite; got {bad} NaN or infinite of {value.numel()} entries. "
-            "Remove those rows, or pass missing targets as NaN in Y only."
+            f"{name} must be finite; got {bad} NaN or infinite of {value.numel()} entries. {do}"
         )
+
+
+def check_count(name: str, value: int) -> None:
+    """A number of things: an int of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{name} must be an integer of at least 1; got {value!r}. Pass 1 or more.")
 
 
 def check_shape(name: str, value: Tensor, expected: tuple[int | str, ...], do: str) -> None:

@@ -94,6 +94,7 @@ def test_first_order() -> None:
         [0.5, 0.5, 4 + 2j, 4 - 2j, 4.0001],
         [0, 0, 0],
         [0, 2j, -2j],
+        [2j, -2j, 2j, -2j],
         [-0.5, 1, 2],
         [3],
         [0, 0],
@@ -222,6 +223,44 @@ def test_learning_keeps_an_ode_stable_and_state_travels() -> None:
     other = dlfm.LinearODE([1.0, 1.0, 1.0])
     other.load_state_dict(copy.deepcopy(g.state_dict()))
     torch.testing.assert_close(other(T), g(T))
+
+
+def test_bounds_and_stability_travel_with_the_state() -> None:
+    g = dlfm.SecondOrder(0.3, 5.0, bounds={"damping": (0.1, 10.0)})
+    other = dlfm.SecondOrder(2.0, 5.0, bounds={"damping": (1.0, 100.0)})
+    other.load_state_dict(g.state_dict())
+    assert other.damping.item() == pytest.approx(0.3, rel=1e-12)
+    with pytest.raises(RuntimeError, match="bounds"):
+        dlfm.SecondOrder().load_state_dict(g.state_dict())
+    unstable = dlfm.LinearODE([4.0, 1.0])
+    unstable.load_state_dict(dlfm.LinearODE([4.0, -1.0]).state_dict())
+    assert not unstable.stable
+
+
+def test_tiling_keeps_bounds_and_values() -> None:
+    g = dlfm.FirstOrder(0.3, bounds={"decay": (0.1, 1.0)}).tiled(2, 1)
+    with torch.no_grad():
+        for parameter in g.parameters():
+            parameter.fill_(60.0)
+    assert g.value("decay").tolist() == [[pytest.approx(1.0)], [pytest.approx(1.0)]]
+
+
+def test_residues_of_a_normalised_system() -> None:
+    g = dlfm.SecondOrder(1.0, 4.0, normalised=True)
+    poles, residues = g.poles_and_residues()
+    assert (residues / poles).sum().real.item() == pytest.approx(1.0)  # ∫G
+
+
+def test_long_lags_of_repeated_poles_on_the_axis() -> None:
+    t = torch.tensor([30.0, 3000.0], dtype=torch.float64)
+    torch.testing.assert_close(dlfm.LinearODE([0.0, 0.0, 0.0])(t), t**2 / 2)
+    t = torch.tensor([1.0, 100.0], dtype=torch.float64)
+    exact = (torch.sin(2 * t) - 2 * t * torch.cos(2 * t)) / 16
+    torch.testing.assert_close(dlfm.LinearODE([16.0, 0.0, 8.0, 0.0])(t), exact, rtol=0, atol=1e-9)
+
+
+def test_a_number_takes_the_type_of_its_company() -> None:
+    assert dlfm.SecondOrder(torch.tensor([[0.3, 0.4]])).frequency.dtype == torch.float32
 
 
 def test_batched_linear_ode() -> None:

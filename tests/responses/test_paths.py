@@ -1,8 +1,12 @@
 """A drawn force through an ODE: against quadrature of the same path, in one and two inputs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from torch.autograd import gradcheck
+from torch.func import functional_call
 
 import deeplfm as dlfm
 from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
@@ -66,6 +70,34 @@ def test_two_inputs_are_a_double_integral(memory: Memory) -> None:
             values = path(x - grid).reshape(3, 160, 160, 2)
         summed = torch.einsum("sijq,i,j->sq", values, *measures)
         torch.testing.assert_close(got[:, 0, d], summed, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("memory", ["infinite", "zero"])
+def test_gradcheck(memory: Memory) -> None:
+    path = posterior_path(1)
+    path = ForcePath(**{name: value.detach() for name, value in vars(path).items()})
+    x = torch.tensor([[0.3], [1.4]], dtype=torch.float64, requires_grad=True)
+    decay = torch.tensor([[1.5]], dtype=torch.float64, requires_grad=True)
+
+    def call(x: torch.Tensor, decay: torch.Tensor) -> Any:
+        g = dlfm.FirstOrder(1.0).tiled(1, 1)
+        named = {"quantities.decay.raw": torch.log(decay)}
+        return functional_call(
+            Respond(g, path, memory), {f"g.{k}": v for k, v in named.items()}, (x,)
+        )
+
+    assert gradcheck(call, (x, decay))
+
+
+class Respond(torch.nn.Module):
+    """`path_response` as a module, so that its parameters can be replaced."""
+
+    def __init__(self, g: GreensFunction, path: ForcePath, memory: Memory) -> None:
+        super().__init__()
+        self.g, self.path, self.memory = g, path, memory
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return path_response(self.g, self.path, x, self.memory)
 
 
 def test_the_same_path_is_the_same_function() -> None:

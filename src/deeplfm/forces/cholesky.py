@@ -40,13 +40,13 @@ def jittered_cholesky(
         failed = info > 0
         if not bool(failed.any()):
             return factor, noise
-        if float(relative[failed].max()) * 10 > LAST_JITTER * (1 + 1e-9):
+        if not float(relative[failed].max()) * 10 <= LAST_JITTER * (1 + 1e-9):
             raise NumericalError(
                 f"a Gram matrix must be positive definite with jitter {LAST_JITTER:g} at most "
                 f"(relative to the variance); {int(failed.sum())} of {failed.numel()} were not. "
                 "Remove duplicate inducing inputs or shorten the lengthscale."
             )
-        relative = torch.where(failed, 10 * relative, relative)
+        relative = torch.where(failed, (10 * relative).clamp(min=FIRST_JITTER), relative)
         logger.warning(
             "Gram matrix not positive definite: jitter raised to %g for %d of %d matrices",
             float(relative.max()),

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.errors import InputError
+from deeplfm.shapes import as_tensors, check_finite
 
 
 @final
@@ -58,11 +59,13 @@ class ForcePath:
     def inputs(self, x: Tensor) -> Tensor:
         """`x` as [S, N, P], checked."""
         inputs = self.theta.shape[-1]
+        as_tensors({"x": x, "the path": self.theta.new_zeros(())})
         if x.ndim not in (2, 3) or x.shape[-1] != inputs:
             raise InputError(
                 f"x must be [N, {inputs}] or [S, N, {inputs}]; got {tuple(x.shape)}. "
                 "Add the input dimension with x[:, None]."
             )
+        check_finite("x", x, "Remove those rows.")
         x = x if x.ndim == 3 else x[None]
         if x.shape[0] not in (1, self.num_samples):
             raise InputError(

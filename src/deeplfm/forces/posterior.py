@@ -48,7 +48,11 @@ class InducingPosterior(nn.Module):
                 f"inducing_inputs must be [M, {num_inputs}] or [{num_forces}, M, {num_inputs}]; "
                 f"got {shape}. Add the missing dimensions with [:, None]."
             )
-        check_finite("inducing_inputs", inducing_inputs)
+        check_finite("inducing_inputs", inducing_inputs, "Remove those rows.")
+        if not jitter > 0:
+            raise InputError(
+                f"jitter must be above 0; got {jitter:g}. Leave it at {FIRST_JITTER:g}."
+            )
         self.prior = prior
         self.jitter = jitter
         self.inducing_inputs = nn.Parameter(
@@ -64,7 +68,7 @@ class InducingPosterior(nn.Module):
         self, x: Float[Tensor, "N P"]
     ) -> tuple[Float[Tensor, "N Q"], Float[Tensor, "Q N N"]]:
         """Mean and covariance of the forces at `x`, float64, without sampling."""
-        z, x = self.inducing_inputs.double(), x.double()
+        z, x = self.inducing_inputs.double(), self.prior.checked("x", x).double()
         ell, variance = self.prior.lengthscale.double(), self.prior.variance.double()
         factor, _ = self._gram_factor()
         Kzx = squared_exponential(z, x, ell, variance)

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.forces.path import ForcePath
-from deeplfm.parameters import Bounds, Quantity, check_names, learns
-from deeplfm.shapes import as_tensors, check_finite, check_shape
+from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
+from deeplfm.shapes import as_tensors, check_count, check_finite, check_shape
 
 
 def squared_exponential(
@@ -48,10 +48,13 @@ class SquaredExponential(nn.Module):
         super().__init__()
         bounds = bounds or {}
         check_names(("lengthscale", "variance"), learn, bounds)
+        check_count("num_forces", num_forces)
+        check_count("num_inputs", num_inputs)
         values = {"lengthscale": lengthscale, "variance": variance}
         shapes = {"lengthscale": (num_forces, num_inputs), "variance": (num_forces,)}
         self.quantities = nn.ModuleDict()
         for name, value in values.items():
+            value = as_company(value, values.values())
             quantity = Quantity(name, value, learn=learns(name, learn), bounds=bounds.get(name))
             try:
                 self.quantities[name] = quantity.tiled(*shapes[name])
@@ -78,13 +81,15 @@ class SquaredExponential(nn.Module):
         self, x: Float[Tensor, "*Q N P"], x2: Float[Tensor, "*Q2 N2 P"]
     ) -> Float[Tensor, "Q N N2"]:
         """k_q(x, x2); inputs are shared by the forces [N, P] or given for each [Q, N, P]."""
-        x, x2 = (self._inputs(name, value) for name, value in (("x", x), ("x2", x2)))
+        x, x2 = (self.checked(name, value) for name, value in (("x", x), ("x2", x2)))
         return squared_exponential(x, x2, self.lengthscale, self.variance)
 
     def draw(
         self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
     ) -> ForcePath:
         """`num_samples` functions, each from its own basis of `num_basis` waves."""
+        check_count("num_samples", num_samples)
+        check_count("num_basis", num_basis)
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
         options: dict[str, Any] = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
@@ -101,10 +106,11 @@ class SquaredExponential(nn.Module):
             coefficients=ell.new_zeros(num_samples, ell.shape[0], 0),
         )
 
-    def _inputs(self, name: str, x: Tensor) -> Tensor:
+    def checked(self, name: str, x: Tensor) -> Tensor:
+        """`x` [N, P] or [Q, N, P], of the right type, finite; or an error."""
         num_forces, num_inputs = self.lengthscale.shape
         as_tensors({name: x, "lengthscale": self.lengthscale[0, 0]})
         expected = (num_forces, "N", num_inputs) if x.ndim == 3 else ("N", num_inputs)
         check_shape(name, x, expected, "Add the input dimension with x[:, None].")
-        check_finite(name, x)
+        check_finite(name, x, "Remove those rows.")
         return x

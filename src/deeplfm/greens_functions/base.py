@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.greens_functions.divided_differences import exponential_sum, pair
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.parameters import Bounds, Quantity, check_names, learns
+from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
 from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
 
 
@@ -62,8 +62,6 @@ class GreensFunction(nn.Module, ABC):
     Given to a recipe it is a template: `tiled(D, P)` is an independent copy.
     """
 
-    stable: bool  # whether every pole has a positive real part; fixed when it is built
-
     def __init__(
         self,
         quantities: Mapping[str, Tensor | float],
@@ -80,7 +78,7 @@ class GreensFunction(nn.Module, ABC):
             {
                 name: Quantity(
                     name,
-                    value,
+                    as_company(value, quantities.values()),
                     learn=learns(name, learn),
                     bounds=bounds.get(name),
                     positive=positive,
@@ -88,8 +86,20 @@ class GreensFunction(nn.Module, ABC):
                 for name, value in quantities.items()
             }
         )
-        as_tensors({name: self.value(name) for name in quantities})
+        values = {name: self.value(name) for name in quantities}
+        as_tensors(values)
+        for name, value in values.items():
+            if value.ndim not in (0, 2):
+                raise InputError(
+                    f"{name} must be a number or [D, P]; got shape {tuple(value.shape)}. "
+                    "Add the missing dimension with [:, None]."
+                )
         self.normalised = normalised
+
+    @property
+    @abstractmethod
+    def stable(self) -> bool:
+        """Whether every pole has a positive real part, so that the ODE forgets."""
 
     @property
     @abstractmethod
@@ -101,14 +111,14 @@ class GreensFunction(nn.Module, ABC):
         """The order of the ODE, the number K of its poles."""
         return sum(len(factor.poles()) for factor in self.factors)
 
-    @property
-    def gain(self) -> Tensor | float:
-        """1, or 1/∫G if normalised: the characteristic polynomial at 0."""
+    def gain(self, trailing: int = 0) -> Tensor | float:
+        """1, or 1/∫G if normalised, with `trailing` dimensions of size 1 after its shape."""
         if not self.normalised:
             return 1.0
         gain: Tensor | float = 1.0
         for factor in self.factors:
-            gain = gain * (factor.rate if isinstance(factor, Linear) else factor.product)
+            part = factor.rate if isinstance(factor, Linear) else factor.product
+            gain = gain * part[(..., *([None] * trailing))]
         return gain
 
     def characteristic(self, p: Tensor) -> Tensor:
@@ -120,12 +130,13 @@ class GreensFunction(nn.Module, ABC):
 
     def transfer(self, p: Tensor) -> Tensor:
         """∫_0^∞ G(t) e^{-pt} dt, for `p` of a shape that ends in one node dimension."""
-        gain = self.gain
-        gain = gain[..., None] if isinstance(gain, Tensor) else gain
-        return gain / self.characteristic(p)
+        return self.gain(trailing=1) / self.characteristic(p)
 
     def poles(self) -> Tensor:
-        """All poles s_k, complex, [..., K]; conjugate pairs are both listed."""
+        """All poles s_k, complex, [..., K]; conjugate pairs are both listed.
+
+        A single pole has no derivative where two coincide; G and every response have.
+        """
         found = [pole for factor in self.factors for pole in factor.poles()]
         if not found:
             return torch.zeros((0,), dtype=torch.complex128)
@@ -142,15 +153,17 @@ class GreensFunction(nn.Module, ABC):
                 "Use g(t), exponentials() or the responses, which are exact there."
             )
         differences = torch.where(same, torch.ones_like(differences), differences)
-        gain = self.gain
-        gain = gain[..., None] if isinstance(gain, Tensor) else gain
-        return poles, gain / differences.prod(-1)
+        return poles, self.gain(trailing=1) / differences.prod(-1)
 
-    def exponentials(self) -> tuple[Tensor, Tensor]:
-        """Nodes and weights with G(t) = Σ_i w_i e^{-s_i t}, finite for coinciding poles too."""
-        nodes, weights = exponential_sum(self.poles(), self.characteristic)
-        gain = self.gain
-        return nodes, weights * (gain[..., None] if isinstance(gain, Tensor) else gain)
+    def exponentials(self, longest: float | None = None) -> tuple[Tensor, Tensor]:
+        """Nodes and weights with G(t) = Σ_i w_i e^{-s_i t}, finite for coinciding poles too.
+
+        It holds for lags up to `longest`, by default for all, which needs a stable ODE.
+        """
+        if longest is None:
+            self.check_memory("infinite")
+        nodes, weights = exponential_sum(self.poles(), self.characteristic, longest)
+        return nodes, weights * self.gain(trailing=1)
 
     def respond(self, function: PoleFunction, trailing: int = 0) -> Tensor:
         """The answer of this ODE: divided difference of `function` at its poles, times the gain.
@@ -159,8 +172,10 @@ class GreensFunction(nn.Module, ABC):
         """
         index = (..., *([None] * trailing))
         factors = [type(factor)(*(part[index] for part in factor)) for factor in self.factors]
-        gain = self.gain
-        gain = gain[index] if isinstance(gain, Tensor) else gain
+        gain = self.gain(trailing)
+        if factors:
+            flat = {f"parameter {k}": part for k, part in enumerate(sum(factors, ()))}
+            as_tensors(function.arguments | flat)
         match factors:
             case []:
                 return function.instant()
@@ -169,18 +184,17 @@ class GreensFunction(nn.Module, ABC):
             case [Quadratic(damping, discriminant, product)]:
                 return gain * pair(function, damping, discriminant, product)
         total: Tensor | float = 0.0
-        nodes, weights = self.exponentials()
+        nodes, weights = exponential_sum(self.poles(), self.characteristic, function.longest)
         for node, weight in zip(nodes.unbind(-1), weights.unbind(-1), strict=True):
             total = total + weight[index] * function.at(node[index])
-        answer = torch.as_tensor(total)
+        answer = gain * torch.as_tensor(total)
         return answer.real if function.is_real else answer
 
     def forward(self, t: Number) -> Tensor:
         """G(t); `t` broadcasts against the parameters."""
-        if not self.factors:
-            raise InputError("G = δ has no values; got a call of NoDynamics. Use its responses.")
-        (first, *_), *_ = self.factors
-        t, _ = as_tensors({"t": t, "parameters": first})
+        factors = self.factors
+        like = factors[0][0] if factors else torch.zeros((), dtype=torch.float64)
+        t, _ = as_tensors({"t": t, "parameters": like})
         value = self.respond(ImpulseResponse(t.clamp(min=0)))
         return torch.where(t >= 0, value, torch.where(t.isnan(), t, torch.zeros_like(t)))
 

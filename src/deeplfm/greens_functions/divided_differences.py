@@ -17,7 +17,7 @@ from deeplfm.greens_functions.pole_functions import PoleFunction
 # loses the square root of it in values and its power 3/2 in gradients.
 _CLOSE = {torch.float32: 4e-2, torch.float64: 1e-4}
 # Poles nearer than this, relative to their size, are integrated around together; partial fractions
-# of poles farther apart lose at most a digit each.
+# of poles farther apart lose at most a digit each, relative to the peak of the answer.
 _CLUSTER = 0.1
 # Distance of the next singularity over spread of a cluster; the error is then 3^{-nodes}.
 _SEPARATION, _CONTOUR_NODES = 9.0, 32
@@ -27,23 +27,54 @@ def pair(function: PoleFunction, damping: Tensor, discriminant: Tensor, product:
     """The divided difference at the poles α ± sqrt(q); `product` = α² - q is that of the poles."""
     with torch.no_grad():
         close = discriminant.abs() * function.reach(damping) ** 2 <= _CLOSE[damping.dtype]
-    zero, one = torch.zeros_like(discriminant), torch.ones_like(discriminant)
-    q = torch.where(close, discriminant, zero)
-    series = function.moment(damping, 7) / math.factorial(7)
+    if close.device.type == "cpu":  # a branch that nobody takes costs nothing
+        if not bool(close.any()):
+            return _quotient(function, damping, discriminant, product)
+        if bool(close.all()):
+            return _series(function, damping, discriminant)
+    # Each branch gets harmless arguments where it is not taken, so that its gradient is finite
+    # before it is dropped: no lag and a pole at 1, poles at α ± j.
+    one = torch.ones_like(discriminant)
+    series = _series(
+        function.kept(close),
+        torch.where(close, damping, one),
+        torch.where(close, discriminant, torch.zeros_like(discriminant)),
+    )
+    quotient = _quotient(
+        function,
+        damping,
+        torch.where(close, -one, discriminant),
+        torch.where(close, damping**2 + 1, product),
+    )
+    return torch.where(close, series, quotient)
+
+
+def _series(function: PoleFunction, damping: Tensor, discriminant: Tensor) -> Tensor:
+    """F_1 + q F_3/3! + q² F_5/5! + q³ F_7/7!."""
+    total = function.moment(damping, 7) / math.factorial(7)
     for order in (5, 3, 1):
-        series = function.moment(damping, order) / math.factorial(order) + q * series
-    # The branch not taken gets poles α ± j, so that its gradient is finite before it is dropped.
-    q = torch.where(close, -one, discriminant)
-    product = torch.where(close, damping**2 + 1, product)
-    d = torch.sqrt(torch.complex(q, torch.zeros_like(q))) * torch.where(damping < 0, -one, one)
+        total = function.moment(damping, order) / math.factorial(order) + discriminant * total
+    return total
+
+
+def _quotient(
+    function: PoleFunction, damping: Tensor, discriminant: Tensor, product: Tensor
+) -> Tensor:
+    """(F(α-d) - F(α+d)) / 2d."""
+    d = torch.sqrt(torch.complex(discriminant, torch.zeros_like(discriminant)))
+    d = torch.where(damping < 0, -d, d)
     fast = damping + d
     slow = product / fast  # α - d without its cancellation
     quotient = (function.at(slow) - function.at(fast)) / (2 * d)
-    return torch.where(close, series, quotient.real if function.is_real else quotient)
+    return quotient.real if function.is_real else quotient
 
 
-def exponential_sum(poles: Tensor, factored: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+def exponential_sum(
+    poles: Tensor, factored: Callable[[Tensor], Tensor], longest: float | None
+) -> tuple[Tensor, Tensor]:
     """Nodes s_i and weights w_i with G(t) = Σ_i w_i e^{-s_i t}, for any poles [..., K].
+
+    It holds for lags up to `longest`, None for all: circles must then stay where Re s > 0.
 
     `factored(p)` is the characteristic polynomial as a function of its parameters. Separate poles
     are their own nodes; where any of them cluster, every cluster gets a circle of nodes.
@@ -57,7 +88,7 @@ def exponential_sum(poles: Tensor, factored: Callable[[Tensor], Tensor]) -> tupl
     size = found.abs().clamp(min=torch.finfo(gaps.dtype).tiny)[..., None]
     if not bool((gaps / size).min() <= _CLUSTER):  # NaN passes through here too
         return poles, 1 / _product_of_differences(poles)
-    centers, radii = _circles(found)
+    centers, radii = _circles(found, longest)
     angles = (torch.arange(_CONTOUR_NODES, dtype=radii.dtype, device=radii.device) + 0.5) * (
         2 * math.pi / _CONTOUR_NODES
     )
@@ -76,10 +107,10 @@ def _product_of_differences(poles: Tensor) -> Tensor:
     return torch.where(identity, torch.ones_like(differences), differences).prod(-1)
 
 
-def _circles(poles: Tensor) -> tuple[Tensor, Tensor]:
+def _circles(poles: Tensor, longest: float | None) -> tuple[Tensor, Tensor]:
     """Centre and radius [..., C] of a circle per cluster, radius 0 where there are fewer."""
     flat = poles.reshape(-1, poles.shape[-1])
-    rows = [_clusters(values) for values in flat.cpu().tolist()]
+    rows = [_clusters(values, longest) for values in flat.cpu().tolist()]
     count = max(map(len, rows))
     # A cluster that is not there repeats the first, with radius 0: its nodes weigh nothing.
     filled = [circles + [(circles[0][0], 0.0)] * (count - len(circles)) for circles in rows]
@@ -89,23 +120,24 @@ def _circles(poles: Tensor) -> tuple[Tensor, Tensor]:
     return centers.reshape(shape), radii.reshape(shape)
 
 
-def _clusters(poles: list[complex]) -> list[tuple[complex, float]]:
-    """Circles that separate the poles with the largest margins, and stay where Re s > 0."""
-    threshold = _CLUSTER * 2 * max(map(abs, poles))
+def _clusters(poles: list[complex], longest: float | None) -> list[tuple[complex, float]]:
+    """Centre and radius of circles that separate the poles with the largest margins."""
+    threshold = 2 * _CLUSTER * max(map(abs, poles))
     while True:
         groups = _linked(poles, threshold)
-        centers = [sum(group) / len(group) for group in groups]
-        spreads = [
-            max(abs(pole - center) for pole in group)
-            for group, center in zip(groups, centers, strict=True)
-        ]
         circles = []
-        for index, (center, spread) in enumerate(zip(centers, spreads, strict=True)):
-            others = [pole for j, group in enumerate(groups) if j != index for pole in group]
-            gap = min((abs(pole - center) for pole in others), default=math.inf)
-            # Responses with infinite memory are singular on the axis Re s = 0.
-            room = center.real if center.real > 0 else abs(center)
-            circles.append((center, spread, min(gap, room or 1.0)))
+        for index, group in enumerate(groups):
+            center = sum(group) / len(group)
+            spread = max(abs(pole - center) for pole in group)
+            others = [pole for j, other in enumerate(groups) if j != index for pole in other]
+            outer = min((abs(pole - center) for pole in others), default=math.inf)
+            if longest is None:
+                # Responses with infinite memory are singular on the axis Re s = 0.
+                outer = min(outer, center.real)
+            elif longest > 0:
+                # e^{-st} on the circle must not outgrow its value inside, nor turn too often.
+                outer = min(outer, max(15 / longest, _SEPARATION * spread))
+            circles.append((center, spread, outer if math.isfinite(outer) else 1.0))
         if all(outer >= _SEPARATION * spread for _, spread, outer in circles):
             return [
                 (center, max(math.sqrt(spread * outer), outer / 3))

@@ -22,12 +22,15 @@ class FirstOrder(GreensFunction):
         bounds: Mapping[str, Bounds] | None = None,
     ) -> None:
         super().__init__({"decay": decay}, normalised=normalised, learn=learn, bounds=bounds)
-        self.stable = True
 
     @property
     def decay(self) -> Tensor:
         """γ, [D, P]."""
         return self.value("decay")
+
+    @property
+    def stable(self) -> bool:
+        return True
 
     @property
     def factors(self) -> tuple[Linear]:

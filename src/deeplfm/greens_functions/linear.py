@@ -41,8 +41,12 @@ class LinearODE(GreensFunction):
         super().__init__(
             quantities, normalised=normalised, learn=learn, bounds=None, positive=False
         )
-        self.stable = stable
         self._pairs, self._single = rows.shape[-1] // 2, rows.shape[-1] % 2 == 1
+
+    @property
+    def stable(self) -> bool:
+        # Signs never change in learning, but they come with a loaded state.
+        return all(bool((self.value(name) > 0).all()) for name in self.quantities)
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -75,7 +79,10 @@ class NoDynamics(GreensFunction):
 
     def __init__(self) -> None:
         super().__init__({}, normalised=False, learn=False, bounds=None)
-        self.stable = True
+
+    @property
+    def stable(self) -> bool:
+        return True
 
     @property
     def factors(self) -> tuple[Factor, ...]:
@@ -86,7 +93,13 @@ def _as_rows(coefficients: Sequence[float] | Tensor) -> Tensor:
     if isinstance(coefficients, Tensor):
         rows = coefficients.detach()
     else:
-        rows = torch.tensor([float(value) for value in coefficients], dtype=torch.float64)
+        try:
+            rows = torch.tensor([float(value) for value in coefficients], dtype=torch.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"coefficients must be numbers [c_0, …, c_{{n-1}}]; got {coefficients!r}. "
+                "Pass a flat list, or a tensor [D, P, n]."
+            ) from None
     if rows.ndim not in (1, 3) or rows.shape[-1] == 0 or not rows.is_floating_point():
         raise InputError(
             "coefficients must be numbers [c_0, …, c_{n-1}] or a real tensor [n] or [D, P, n]; got "

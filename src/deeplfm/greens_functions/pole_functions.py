@@ -11,6 +11,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from deeplfm.errors import InputError
+
 
 class PoleFunction(ABC):
     """F_n(s) for one measure μ."""
@@ -32,6 +34,20 @@ class PoleFunction(ABC):
     def reach(self, pole: Tensor) -> Tensor:
         """The lag v that counts at a real pole: |F_n| is about n! reach^{n-1} |F_1| or less."""
 
+    @property
+    @abstractmethod
+    def longest(self) -> float | None:
+        """The longest lag there is, None if the memory is infinite."""
+
+    @property
+    @abstractmethod
+    def arguments(self) -> dict[str, Tensor]:
+        """What μ depends on, by name: must fit the parameters of the ODE."""
+
+    @abstractmethod
+    def kept(self, where: Tensor) -> "PoleFunction":
+        """The same where asked, harmless elsewhere: no overflow, no infinite gradient."""
+
     @abstractmethod
     def instant(self) -> Tensor:
         """The answer of the ODE without dynamics, G = δ."""
@@ -52,10 +68,22 @@ class ImpulseResponse(PoleFunction):
         return torch.exp(-pole * self.t)
 
     def moment(self, pole: Tensor, order: int) -> Tensor:
-        return self.t**order * self.at(pole)
+        # t^n e^{-st} without forming t^n, which may overflow where the product does not.
+        return (self.t * torch.exp(-pole * self.t / order)) ** order
 
     def reach(self, pole: Tensor) -> Tensor:
         return self.t
 
+    @property
+    def longest(self) -> float | None:
+        return float(self.t.detach().max()) if self.t.numel() else 0.0
+
+    @property
+    def arguments(self) -> dict[str, Tensor]:
+        return {"t": self.t}
+
+    def kept(self, where: Tensor) -> "ImpulseResponse":
+        return ImpulseResponse(torch.where(where, self.t, torch.zeros_like(self.t)))
+
     def instant(self) -> Tensor:
-        raise TypeError("δ has no values")
+        raise InputError("G = δ has no values; got a call of NoDynamics. Use its responses.")

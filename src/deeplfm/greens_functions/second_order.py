@@ -32,7 +32,6 @@ class SecondOrder(GreensFunction):
             learn=learn,
             bounds=bounds,
         )
-        self.stable = True
 
     @property
     def damping(self) -> Tensor:
@@ -43,6 +42,10 @@ class SecondOrder(GreensFunction):
     def frequency(self) -> Tensor:
         """ω0, [D, P], the angular frequency without damping."""
         return self.value("frequency")
+
+    @property
+    def stable(self) -> bool:
+        return True
 
     @property
     def factors(self) -> tuple[Quadratic]:

@@ -120,8 +120,9 @@ def _stable_partials(
     In z and ℓ they are ∫ v^n (t-v)^j e^{-mv-v²/2} dv, j = 1, 2. Expanding the binomial loses (t/κ)²
     when the force lies far back (|t| > |κ|); integrating by parts first loses (κ/t)² otherwise.
     """
-    t, kappa, xi = (x - z) / ell, s * ell, x / ell
+    t, kappa = (x - z) / ell, s * ell
     scaled = _scaled_moments(x, z, ell, s, memory, order + 3)
+    xi = torch.where(scaled.start == 0, torch.zeros_like(t), x / ell)  # ξ^n E is 0 there, not NaN
     k0, k1, k2 = scaled.moments[order : order + 3]
     lower = scaled.moments[:order]
     one = scaled.here if order == 0 else 0.0  # e_n of the integration by parts: 1 - E, then -ξ^n E
@@ -161,7 +162,8 @@ def _scaled_moments(
     xi = x / ell
     start = torch.exp(-s * x - (z / ell) ** 2 / 2)
     start_left = _real(m) + xi < 0
-    lower = _shifted(_half_moments(m + xi, start_left, count), xi)
+    reach = torch.where(start == 0, torch.zeros_like(t), xi)  # ξ^n E is 0 there, not NaN
+    lower = _shifted(_half_moments(m + xi, start_left, count), reach)
     growth = _growth(x, z, ell, s, m, left != start_left, count)
     sign = torch.where(start_left, -1, 1)
     moments = [
@@ -209,7 +211,7 @@ def _growth(
         whole = torch.exp(torch.where(where, -decay * (t - decay / 2), -torch.inf))
     return [
         math.sqrt(2 * math.pi) * whole * polynomial
-        for polynomial in gaussian_polynomials(m, count - 1)
+        for polynomial in gaussian_polynomials(torch.where(whole == 0, whole, m), count - 1)
     ]
 
 

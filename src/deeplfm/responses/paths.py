@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.errors import InputError
 from deeplfm.forces import ForcePath
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.systems import system_bump_response, system_wave_response
@@ -24,6 +25,12 @@ def path_response(
     memory: Memory = "infinite",
 ) -> Float[Tensor, "S N D Q"]:
     """Each output of `greens_function` (parameters () or [D, P]) driven by each force, at `x`."""
+    shape, inputs = greens_function.poles().shape[:-1], path.theta.shape[-1]
+    if len(shape) == 2 and shape[1] != inputs:
+        raise InputError(
+            f"the Green's function must have parameters () or [D, {inputs}] for a path over "
+            f"{inputs} inputs; got {list(shape)}. Give it one column per input."
+        )
     x = path.inputs(x)[:, :, None, :, None, None]  # dimensions: S N D P Q (B or M)
     theta = path.theta.permute(0, 3, 1, 2)[:, None, None]
     waves = system_wave_response(greens_function, x, theta, memory, trailing=2).prod(-3)
