@@ -6,6 +6,7 @@ kernel of a shallow model. Closed forms are in `deeplfm.responses`, forces in `d
 
 from importlib.metadata import PackageNotFoundError, version
 
+from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
 from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
 from deeplfm.kernels import LatentForceKernel
@@ -26,4 +27,5 @@ __all__ = [
     "NumericalError",
     "SecondOrder",
     "__version__",
+    "from_long",
 ]

@@ -1,0 +1,173 @@
+"""Data as the model sees it: arrays, NaN as a mask, units scaled in and out, splits.
+
+    one input: x' = (x - first) / (last - first), in [0, 1];   several: x' = (x - origin) / std
+    targets:   y' = (y - mean) / std per output, over what was observed
+
+The origin of zero memory is x' = 0: the first observation, or a tenth of a standard deviation below
+the least of several inputs. Users speak in their own units; only this room converts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deeplfm.errors import InputError
+
+Values = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs [N, P] and targets [N, D] in the user's units; NaN targets were not observed.
+
+    Rows without any target are dropped when it is made.
+    """
+
+    x: Values
+    y: Values
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """The mask [N, D]."""
+        return ~np.isnan(self.y)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The affine maps between the user's units and the model's, fixed on training data."""
+
+    input_origin: Values
+    input_scale: Values
+    target_mean: Values
+    target_std: Values
+
+    def inputs(self, x: Values) -> Values:
+        """To the model's units, [N, P]."""
+        return (x - self.input_origin) / self.input_scale
+
+    def targets(self, y: Values) -> Values:
+        """To the model's units, [N, D]."""
+        return (y - self.target_mean) / self.target_std
+
+    def functions(self, f: Values) -> Values:
+        """Function values [..., D] back to the user's units."""
+        return f * self.target_std + self.target_mean
+
+    def spread(self, std: Values) -> Values:
+        """A standard deviation [..., D] back to the user's units."""
+        return std * self.target_std
+
+
+def dataset(X: Any, y: Any) -> Dataset:
+    """From arrays, lists, tensors or pandas: X [N] or [N, P], y [N] or [N, D] with NaN for gaps."""
+    x, input_names = _as_table("X", X, "x")
+    targets, output_names = _as_table("y", y, "y")
+    if len(x) != len(targets):
+        raise InputError(
+            f"X and y must have the same number of rows; got {len(x)} and {len(targets)}. "
+            "Give every output a row, with NaN where it was not observed."
+        )
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
+            "Remove those rows; gaps belong in y."
+        )
+    if np.isinf(targets).any():
+        raise InputError(
+            f"y must be finite or NaN; got {int(np.isinf(targets).sum())} infinite entries. "
+            "Replace them by NaN if they were not observed."
+        )
+    observed = ~np.isnan(targets)
+    for name, column in zip(output_names, observed.T, strict=True):
+        if not column.any():
+            raise InputError(
+                f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
+            )
+    keep = observed.any(axis=1)
+    return Dataset(x[keep], targets[keep], input_names, output_names)
+
+
+def from_long(
+    frame: Any,
+    *,
+    input: str | Sequence[str],  # noqa: A002 - the promised name
+    output: str,
+    value: str,
+) -> dict[str, Any]:
+    """`fit(**from_long(...))`: one row per observation, every output at its own times.
+
+    `frame` is a pandas DataFrame with columns for the inputs, the output's name and the value.
+    """
+    inputs = [input] if isinstance(input, str) else list(input)
+    missing = [name for name in (*inputs, output, value) if name not in frame.columns]
+    if missing:
+        raise InputError(
+            f"frame must have the columns {[*inputs, output, value]}; got {list(frame.columns)}. "
+            f"Rename or add {missing}."
+        )
+    twice = frame.duplicated([*inputs, output])
+    if twice.any():
+        raise InputError(
+            f"frame must hold one value per time and output; got {int(twice.sum())} repeated. "
+            "Average the repeats first."
+        )
+    wide = frame.pivot(index=inputs, columns=output, values=value).sort_index()
+    index = wide.index.to_frame(index=False)
+    wide = wide.reset_index(drop=True)
+    wide.columns.name = None
+    return {"X": index, "y": wide}
+
+
+def fit_scaling(data: Dataset) -> Scaling:
+    """The scaling of a training set. A constant target keeps its own units."""
+    low, high = data.x.min(0), data.x.max(0)
+    if data.x.shape[1] == 1:
+        origin, scale = low, high - low
+    else:
+        scale = data.x.std(0)
+        origin = low - 0.1 * scale
+    mean, std = np.nanmean(data.y, axis=0), np.nanstd(data.y, axis=0)
+    return Scaling(origin, _or_one(scale), mean, _or_one(std))
+
+
+def _or_one(scale: Values) -> Values:
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _as_table(name: str, values: Any, prefix: str) -> tuple[Values, tuple[str, ...]]:
+    """A float64 [N, K] table and the names of its columns."""
+    columns = getattr(values, "columns", None)
+    series_name = getattr(values, "name", None)
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    try:
+        table = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} must hold numbers; got {type(values).__name__} that cannot be converted "
+            f"({error}). Encode text and dates as numbers."
+        ) from None
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or 0 in table.shape:
+        raise InputError(
+            f"{name} must be [N] or [N, K] with at least one row and column; got shape "
+            f"{table.shape}. Reshape it."
+        )
+    if columns is not None:
+        names = tuple(str(column) for column in columns)
+    elif series_name is not None and table.shape[1] == 1:
+        names = (str(series_name),)
+    else:
+        names = tuple(f"{prefix}{k}" for k in range(table.shape[1]))
+    return table, names

@@ -1,0 +1,95 @@
+"""Data in every form users have it; scaling there and back; bad data."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import deeplfm as dlfm
+from deeplfm.data import dataset, fit_scaling, from_long
+
+X = np.array([3.0, 5.0, 9.0, 7.0])
+Y = np.array([[1.0, np.nan], [2.0, 4.0], [np.nan, np.nan], [3.0, 8.0]])
+
+
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        (X, Y),
+        (X.tolist(), Y.tolist()),
+        (torch.tensor(X), torch.tensor(Y)),
+        (pd.Series(X, name="t"), pd.DataFrame(Y, columns=["a", "b"])),
+        (X[:, None].astype(np.float32), Y),
+    ],
+)
+def test_every_form_is_the_same_data(x: Any, y: Any) -> None:
+    data = dataset(x, y)
+    assert data.x.tolist() == [[3.0], [5.0], [7.0]]  # the row without any target is dropped
+    np.testing.assert_array_equal(data.y, Y[[0, 1, 3]])
+    assert data.observed.tolist() == [[True, False], [True, True], [True, True]]
+
+
+def test_names_come_from_pandas() -> None:
+    data = dataset(pd.Series(X, name="t"), pd.DataFrame(Y, columns=["abp", "ecg"]))
+    assert data.input_names == ("t",)
+    assert data.output_names == ("abp", "ecg")
+    assert dataset(X, Y).output_names == ("y0", "y1")
+
+
+def test_one_input_is_scaled_to_the_unit_interval() -> None:
+    data = dataset(X, Y)
+    scaling = fit_scaling(data)
+    assert scaling.inputs(data.x)[:, 0].tolist() == [0.0, 0.5, 1.0]
+    y = scaling.targets(data.y)
+    np.testing.assert_allclose(np.nanmean(y, 0), 0, atol=1e-15)
+    np.testing.assert_allclose(np.nanstd(y, 0), 1)
+    np.testing.assert_allclose(scaling.functions(y), data.y)
+    np.testing.assert_allclose(scaling.spread(np.ones((1, 2)))[0], np.nanstd(data.y, 0))
+
+
+def test_several_inputs_are_standardised_with_the_origin_below() -> None:
+    x = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 10.0, 0.1] + 5
+    scaled = fit_scaling(dataset(x, x[:, 0])).inputs(x)
+    np.testing.assert_allclose(scaled.std(0), 1)
+    np.testing.assert_allclose(scaled.min(0), 0.1)
+
+
+def test_constant_columns_keep_their_units() -> None:
+    scaling = fit_scaling(dataset(np.ones((4, 1)), np.full(4, 7.0)))
+    assert scaling.input_scale.tolist() == [1.0]
+    assert scaling.target_std.tolist() == [1.0]
+
+
+def test_from_long_gives_every_output_its_own_times() -> None:
+    frame = pd.DataFrame(
+        {"t": [2.0, 1.0, 1.0, 3.0], "channel": ["b", "a", "b", "a"], "y": [20.0, 1.0, 10.0, 3.0]}
+    )
+    data = dataset(
+        X=(long := from_long(frame, input="t", output="channel", value="y"))["X"], y=long["y"]
+    )
+    assert data.x[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert data.output_names == ("a", "b")
+    np.testing.assert_array_equal(data.y, [[1.0, 10.0], [np.nan, 20.0], [3.0, np.nan]])
+    with pytest.raises(dlfm.InputError, match="one value per time and output; got 1 repeated"):
+        from_long(pd.concat([frame, frame[:1]]), input="t", output="channel", value="y")
+    with pytest.raises(dlfm.InputError, match=r"must have the columns .* Rename or add \['time'\]"):
+        from_long(frame, input="time", output="channel", value="y")
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (X[:3], Y, "same number of rows; got 3 and 4"),
+        (X * np.nan, Y, "X must be finite; got 4 NaN"),
+        (X, Y * np.inf, "y must be finite or NaN"),
+        (X, Y * [1.0, np.nan], "every output must be observed somewhere; got only NaN in 'y1'"),
+        (["a"] * 4, Y, "X must hold numbers; got list"),
+        (np.zeros((2, 2, 2)), Y, r"X must be \[N\] or \[N, K\]"),
+        ([], [], "at least one row"),
+    ],
+)
+def test_bad_data(x: Any, y: Any, message: str) -> None:
+    with pytest.raises(dlfm.InputError, match=message):
+        dataset(x, y)
