@@ -1,0 +1,151 @@
+"""The loop: draw, score, step; nothing in it waits for the device.
+
+Losses stay on the device and are read every `CHECK_EVERY` steps, together with whether they were
+finite. A loss that is not ends the training with the last good state restored and a clear error.
+A trainer is all its state: saved and loaded, it goes on exactly where it was.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from deeplfm.errors import InputError, NumericalError
+from deeplfm.layers import Layer
+from deeplfm.models import DeepLFM
+from deeplfm.objectives import Batch, elbo, multi_sample
+from deeplfm.training import checkpoint
+from deeplfm.training.schedule import Training
+
+CHECK_EVERY = 50
+_OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
+_COLUMNS = ("loss", "expected_log_likelihood", "kl")
+
+
+@final
+class Trainer:
+    """Trains `model` on `data` (all rows, in the model's units), with its own random numbers."""
+
+    def __init__(self, model: DeepLFM, data: Batch, training: Training, seed: int) -> None:
+        self.model, self.data, self.training = model, data, training
+        self.generator = torch.Generator(device=data.x.device).manual_seed(seed)
+        self.roles = _roles(model)
+        learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
+        self._learnt = {id(parameter) for parameter in learnt}
+        self.optimiser = torch.optim.AdamW(
+            learnt, lr=training.learning_rate, weight_decay=training.weight_decay
+        )
+        self.step = 0
+        self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
+        self._good = self._snapshot()
+
+    def run(
+        self, until: int | None = None, report: Callable[[int, float], None] | None = None
+    ) -> None:
+        """Train up to step `until`, by default to the end; `report(step, loss)` now and then."""
+        last = self.training.steps if until is None else min(until, self.training.steps)
+        while self.step < last:
+            self._records.append(self._one_step())
+            self.step += 1
+            if self.step % CHECK_EVERY == 0 or self.step == last:
+                self._check()
+                if report is not None:
+                    report(self.step, float(self._records[-1][0]))
+
+    def history(self) -> dict[str, Tensor]:
+        """The columns step, loss, expected_log_likelihood and kl, one entry per step."""
+        table = torch.stack(self._records).cpu() if self._records else torch.zeros(0, len(_COLUMNS))
+        return {"step": torch.arange(1, len(table) + 1)} | dict(
+            zip(_COLUMNS, table.unbind(1), strict=True)
+        )
+
+    def save(self, path: Path) -> None:
+        """Everything needed to go on, in one file."""
+        state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for index, parameter in enumerate(self._parameters()):
+            for name, value in self.optimiser.state.get(parameter, {}).items():
+                state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
+        state["generator"] = self.generator.get_state()
+        state["step"] = torch.tensor(self.step)
+        state["history"] = torch.stack(list(self.history().values())[1:], dim=1)
+        checkpoint.save(path, state)
+
+    def load(self, path: Path) -> None:
+        """Go on from a file of `save`, of the same model and training."""
+        state = checkpoint.load(path)
+        model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
+        try:
+            self.model.load_state_dict(model)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise InputError(
+                f"checkpoint must be of the same model; {path} is not ({reason}). "
+                "Train without resuming."
+            ) from None
+        for index, parameter in enumerate(self._parameters()):
+            prefix = f"optimiser.{index}."
+            entries = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+            if entries:
+                self.optimiser.state[parameter] = {
+                    name: value if name == "step" else value.to(parameter)
+                    for name, value in entries.items()
+                }
+        self.generator.set_state(state["generator"])
+        self.step = int(state["step"])
+        self._records = list(state["history"].to(self.data.x).unbind(0))
+        self._good = self._snapshot()
+
+    def _one_step(self) -> Tensor:
+        stage = self.training.stage(self.step)
+        for role, parameters in self.roles.items():
+            for parameter in parameters:
+                parameter.requires_grad_(id(parameter) in self._learnt and role not in stage.frozen)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.training.learning_rate_at(self.step)
+        self.optimiser.zero_grad(set_to_none=True)
+        path = self.model.draw(stage.num_samples, self.generator)
+        terms = _OBJECTIVES[self.training.objective](self.model, self._batch(), path)
+        loss = -terms.objective
+        loss.backward()
+        if self.training.gradient_norm is not None:
+            nn.utils.clip_grad_norm_(self._parameters(), self.training.gradient_norm)
+        self.optimiser.step()
+        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _batch(self) -> Batch:
+        size, data = self.training.batch_size, self.data
+        if size is None or size >= len(data.x):
+            return data
+        rows = torch.randperm(len(data.x), generator=self.generator, device=data.x.device)[:size]
+        return Batch(data.x[rows], data.y[rows], data.observed[rows], data.total)
+
+    def _check(self) -> None:
+        recent = torch.stack(self._records[-CHECK_EVERY:])
+        state = self.model.state_dict().values()
+        finite = bool(recent.isfinite().all()) and all(bool(t.isfinite().all()) for t in state)
+        if finite:
+            self._good = self._snapshot()
+            return
+        self.model.load_state_dict(self._good)
+        raise NumericalError(
+            f"the loss must stay finite; it did not near step {self.step}, and the last good state "
+            "is restored. Try a smaller learning_rate, float64, or wider data scaling."
+        )
+
+    def _snapshot(self) -> dict[str, Tensor]:
+        return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+
+    def _parameters(self) -> list[nn.Parameter]:
+        return [p for group in self.optimiser.param_groups for p in group["params"]]
+
+
+def _roles(model: DeepLFM) -> dict[str, list[nn.Parameter]]:
+    """All parameters by role; the likelihood's noise is its own, trainable from the start."""
+    roles: dict[str, list[nn.Parameter]] = {"noise": list(model.likelihood.parameters())}
+    for layer in model.layers:
+        if isinstance(layer, Layer):
+            for role, parameters in layer.parameter_groups().items():
+                roles.setdefault(role, []).extend(parameters)
+    return roles

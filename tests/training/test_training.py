@@ -1,0 +1,156 @@
+"""The loop: it learns, repeats, resumes exactly, freezes, and stops clearly."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import deeplfm as dlfm
+from deeplfm.objectives import Batch
+from deeplfm.training import Stage, Trainer, Training
+from deeplfm.training.loop import CHECK_EVERY
+from small_models import deep, deep_batch, shallow
+
+
+def trained(steps: int, seed: int = 0, **options: Any) -> Trainer:
+    trainer = Trainer(deep(), deep_batch(), Training(steps=steps, num_samples=2, **options), seed)
+    trainer.run()
+    return trainer
+
+
+def equal_models(first: Trainer, second: Trainer) -> bool:
+    pairs = zip(first.model.state_dict().values(), second.model.state_dict().values(), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_it_learns_the_evidence() -> None:
+    """One layer, full q(W): training comes near the best bound, which is the evidence."""
+    model, layer, batch = shallow("full", frequencies="prior_draws")
+    for parameter in (*layer.parameter_groups()["hyperparameters"], *model.likelihood.parameters()):
+        parameter.requires_grad_(False)
+    layer.offset.requires_grad_(False)
+    noise = model.likelihood.noise_variance.item()
+    with torch.no_grad():
+        phi = layer.features(batch.x[None], layer.frequencies.draw(1))[0, :, 0].flatten(-2)
+    covariance = phi @ phi.mT + noise * torch.eye(25, dtype=torch.float64)
+    evidence = torch.distributions.MultivariateNormal(0 * batch.y[:, 0], covariance)
+    best = evidence.log_prob(batch.y[:, 0]).item()
+    trainer = Trainer(model, batch, Training(steps=300, learning_rate=0.05, num_samples=20), 0)
+    trainer.run()
+    losses = trainer.history()["loss"]
+    assert -losses[:20].mean() < best - 30
+    assert -losses[-50:].mean().item() == pytest.approx(best, abs=1.0)
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_the_same_seed_twice_is_bit_identical(batch_size: int | None) -> None:
+    first, second = (trained(20, seed=3, batch_size=batch_size) for _ in range(2))
+    assert equal_models(first, second)
+    assert torch.equal(first.history()["loss"], second.history()["loss"])
+    assert not equal_models(first, trained(20, seed=4, batch_size=batch_size))
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_resuming_is_bit_identical(tmp_path: Path, batch_size: int | None) -> None:
+    stages = (
+        Stage(0.25, 1, frozenset({"frequencies"})),
+        Stage(0.6, 2, frozenset({"hyperparameters"})),
+    )
+    options: dict[str, Any] = {"batch_size": batch_size, "stages": stages}
+    whole = trained(40, **options)
+    part = Trainer(deep(), deep_batch(), Training(steps=40, num_samples=2, **options), 0)
+    part.run(until=17)
+    part.save(tmp_path / "state.safetensors")
+    resumed = Trainer(deep(), deep_batch(), Training(steps=40, num_samples=2, **options), 99)
+    resumed.load(tmp_path / "state.safetensors")
+    assert resumed.step == 17
+    resumed.run()
+    assert equal_models(whole, resumed)
+    for column, values in whole.history().items():
+        assert torch.equal(values, resumed.history()[column]), column
+    assert [path.name for path in tmp_path.iterdir()] == ["state.safetensors"]
+
+
+def test_frozen_roles_do_not_move_until_their_stage_ends() -> None:
+    stages = (Stage(0.5, 1, frozenset({"frequencies", "hyperparameters"})),)
+    trainer = Trainer(deep(), deep_batch(), Training(steps=10, num_samples=2, stages=stages), 0)
+    before = {role: [p.detach().clone() for p in ps] for role, ps in trainer.roles.items()}
+
+    def moved(role: str) -> bool:
+        pairs = zip(trainer.roles[role], before[role], strict=True)
+        return any(not torch.equal(p, start) for p, start in pairs)
+
+    trainer.run(until=5)
+    assert moved("weights")
+    assert moved("noise")
+    assert not moved("frequencies")
+    assert not moved("hyperparameters")
+    trainer.run()
+    assert moved("frequencies")
+    assert moved("hyperparameters")
+
+
+def test_a_parameter_the_user_fixed_stays_fixed() -> None:
+    model = deep()
+    fixed = model.likelihood.noise.raw
+    assert fixed is not None
+    fixed.requires_grad_(False)
+    Trainer(model, deep_batch(), Training(steps=5, num_samples=1), 0).run()
+    assert not fixed.requires_grad
+    assert (fixed == 0).all()
+
+
+def test_a_loss_that_is_not_finite_ends_with_the_last_good_state() -> None:
+    batch = deep_batch()
+    trainer = Trainer(deep(), batch, Training(steps=3 * CHECK_EVERY, num_samples=1), 0)
+    trainer.run(until=CHECK_EVERY)
+    good = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    bad = batch.y.clone()
+    bad[0] = torch.inf
+    trainer.data = Batch(batch.x, bad, torch.ones_like(batch.observed), batch.total)
+    with pytest.raises(
+        dlfm.NumericalError, match=r"loss must stay finite.*restored.*Try a smaller"
+    ):
+        trainer.run()
+    for name, value in trainer.model.state_dict().items():
+        assert torch.equal(value, good[name])
+
+
+def test_progress_is_reported() -> None:
+    seen: list[tuple[int, float]] = []
+    trainer = Trainer(deep(), deep_batch(), Training(steps=70, num_samples=1), 0)
+    trainer.run(report=lambda step, loss: seen.append((step, loss)))
+    assert [step for step, _ in seen] == [CHECK_EVERY, 70]
+    assert len(trainer.history()["kl"]) == 70
+
+
+def test_rates_and_stages() -> None:
+    training = Training(steps=100, learning_rate=0.1, stages=(Stage(0.1, 1), Stage(0.5, 3)))
+    assert training.learning_rate_at(0) == 0.1
+    assert training.learning_rate_at(50) == pytest.approx(0.05)
+    assert [training.stage(step).num_samples for step in (0, 9, 10, 49, 50)] == [1, 1, 3, 3, 5]
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(dlfm.InputError, match="steps must be an integer of at least 1; got 0"):
+        Training(steps=0)
+    with pytest.raises(dlfm.InputError, match="learning_rate must be above 0"):
+        Training(learning_rate=-1.0)
+    with pytest.raises(dlfm.InputError, match="objective must be"):
+        Training(objective="loss")  # type: ignore[arg-type]
+    with pytest.raises(dlfm.InputError, match="stages must end one after the other"):
+        Training(stages=(Stage(0.5, 1), Stage(0.2, 1)))
+    with pytest.raises(dlfm.InputError, match="until must be a share"):
+        Stage(1.5, 1)
+    trainer = trained(1)
+    with pytest.raises(dlfm.InputError, match="checkpoint must exist"):
+        trainer.load(tmp_path / "nothing")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(dlfm.InputError, match="must be a safetensors file"):
+        trainer.load(tmp_path / "text")
+    model, _, batch = shallow("full")
+    Trainer(model, batch, Training(steps=1), 0).save(tmp_path / "other")
+    with pytest.raises(dlfm.InputError, match="must be of the same model"):
+        trainer.load(tmp_path / "other")
