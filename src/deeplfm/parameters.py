@@ -63,6 +63,23 @@ class Quantity(nn.Module):
         low, high = self.bounds.unbind()
         return low * (high / low) ** torch.sigmoid(self.raw)
 
+    def set(self, value: Tensor) -> None:
+        """Move to `value` without changing where it started, nor its bounds."""
+        if self.raw is None:
+            raise InputError("a quantity must be learnable to be set; got a fixed one. Build anew.")
+        if self.bounds is None:
+            raw = torch.log(value / self.start)
+        else:
+            low, high = self.bounds.unbind()
+            raw = torch.logit(torch.log(value / low) / torch.log(high / low))
+        if not bool(raw.isfinite().all()):
+            raise InputError(
+                "value must keep the sign of its quantity and lie within its bounds; got "
+                f"{value.min().item():g} to {value.max().item():g}. Choose another."
+            )
+        with torch.no_grad():
+            self.raw.copy_(raw)
+
     def tiled(self, *shape: int) -> "Quantity":
         """An independent copy broadcast to `shape`."""
         copy = Quantity("value", 1.0, learn=self.raw is not None)
