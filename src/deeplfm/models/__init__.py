@@ -1,6 +1,6 @@
 """MODELS: layers composed, X → layer → layer → f."""
 
 from deeplfm.models.deep_lfm import DeepLFM
-from deeplfm.models.skip import Concatenate, Skip
+from deeplfm.models.skip import Concatenate, NoSkip, Skip
 
-__all__ = ["Concatenate", "DeepLFM", "Skip"]
+__all__ = ["Concatenate", "DeepLFM", "NoSkip", "Skip"]
