@@ -120,15 +120,12 @@ class FourierLayer(Layer):
     ) -> Float[Tensor, "S N G2 Q F"]:
         """Φ: real and imaginary parts of the waves, with their amplitudes."""
         omega = omega.permute(0, 1, 4, 2, 3)[:, None]  # S2 1 G P Q R
-        points = x[:, :, None, :, None, None]
-        if self.memory == "zero" and self.greens_function.order > 0:
-            points = torch.where(points < 0, -points, points)
-        waves = system_wave_response(self.greens_function, points, omega, self.memory, trailing=2)
-
-        if self.memory == "zero" and self.greens_function.order > 0:
-            waves = _before_origin(
-                waves, x[:, :, None, :, None, None] < 0, self.greens_function.order
-            )
+        points, order = x[:, :, None, :, None, None], self.greens_function.order
+        mirrored = self.memory == "zero" and order > 0
+        lags = torch.where(points < 0, -points, points) if mirrored else points
+        waves = system_wave_response(self.greens_function, lags, omega, self.memory, trailing=2)
+        if mirrored:
+            waves = _before_origin(waves, points < 0, order)
         waves = waves * self._amplitudes()[..., None]
         if self.phases is not None:
             turn = self.phases.permute(0, 3, 1, 2)

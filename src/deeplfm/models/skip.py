@@ -1,6 +1,6 @@
 """How the input X re-enters a deep model, against the pathologies of pure composition.
 
-Concatenate:  the next layer receives [F, X]  [paper, section 3.1.3]
+`Concatenate`: the next layer receives [F, X], as in the paper. `NoSkip`: it receives F alone.
 """
 
 from abc import ABC, abstractmethod
