@@ -16,7 +16,11 @@ import torch
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
-from deeplfm.greens_functions.divided_differences import exponential_sum, pair
+from deeplfm.greens_functions.divided_differences import (
+    exponential_sum,
+    pair,
+    product_of_differences,
+)
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
 from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
 from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
@@ -145,15 +149,13 @@ class GreensFunction(nn.Module, ABC):
     def poles_and_residues(self) -> tuple[Tensor, Tensor]:
         """s_k and r_k [..., K] with G(t) = Σ_k r_k e^{-s_k t}; an error where poles coincide."""
         poles = self.poles()
-        differences = poles[..., None, :] - poles[..., :, None]
-        same = torch.eye(poles.shape[-1], dtype=torch.bool, device=poles.device)
-        if poles.device.type == "cpu" and bool(((differences == 0) & ~same).any()):
+        product = product_of_differences(poles)
+        if poles.device.type == "cpu" and bool((product == 0).any()):
             raise InputError(
                 "residues exist for distinct poles only; got two equal poles (critical damping). "
                 "Use g(t), exponentials() or the responses, which are exact there."
             )
-        differences = torch.where(same, torch.ones_like(differences), differences)
-        return poles, self.gain(trailing=1) / differences.prod(-1)
+        return poles, self.gain(trailing=1) / product
 
     def exponentials(self, longest: float | None = None) -> tuple[Tensor, Tensor]:
         """Nodes and weights with G(t) = Σ_i w_i e^{-s_i t}, finite for coinciding poles too.

@@ -87,7 +87,7 @@ def exponential_sum(
     gaps = gaps + torch.diag_embed(torch.full_like(found.real, torch.inf))
     size = found.abs().clamp(min=torch.finfo(gaps.dtype).tiny)[..., None]
     if not bool((gaps / size).min() <= _CLUSTER):  # NaN passes through here too
-        return poles, 1 / _product_of_differences(poles)
+        return poles, 1 / product_of_differences(poles)
     centers, radii = _circles(found, longest)
     angles = (torch.arange(_CONTOUR_NODES, dtype=radii.dtype, device=radii.device) + 0.5) * (
         2 * math.pi / _CONTOUR_NODES
@@ -99,7 +99,7 @@ def exponential_sum(
     return nodes, -arms.flatten(-2) / _CONTOUR_NODES / polynomial
 
 
-def _product_of_differences(poles: Tensor) -> Tensor:
+def product_of_differences(poles: Tensor) -> Tensor:
     """Π_{j≠k} (s_j - s_k) [..., K]: its inverse is the residue at pole k."""
     count = poles.shape[-1]
     identity = torch.eye(count, dtype=torch.bool, device=poles.device)
