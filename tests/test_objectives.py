@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from deeplfm.layers import FourierLayer
-from deeplfm.layers.fourier import FourierPath
+from deeplfm.layers.fourier_paths import FourierPath
 from deeplfm.models import Concatenate
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.objectives import Batch, elbo, multi_sample

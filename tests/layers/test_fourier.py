@@ -1,6 +1,7 @@
 """The Fourier layer against the exact kernel, Monte Carlo, and its promises."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 import deeplfm as dlfm
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
+from deeplfm.layers.frequencies import Treatment
 from deeplfm.responses import bump_response
 from deeplfm.shapes import Memory
 from small_models import deep, deep_batch, shallow
@@ -229,3 +231,50 @@ def test_smooth_through_the_origin(g: GreensFunction, smooth: int) -> None:
             values.append(derivative.item())
         sides.append(values)
     assert sides[0] == pytest.approx(sides[1], abs=1e-3)
+
+
+@pytest.mark.parametrize("frequencies", ["fixed_noise", "resampled"])
+@pytest.mark.parametrize(
+    ("g", "options"),
+    [
+        (dlfm.FirstOrder(1.5), {}),
+        (dlfm.FirstOrder(1e-6, normalised=True), {"random_phases": True, "input_weights": True}),
+        (dlfm.FirstOrder(2.0), {"per_output": True, "num_forces": 2}),
+        (dlfm.FirstOrder(2.0), {"per_output": True, "num_forces": 2, "shared_forces": True}),
+        (dlfm.FirstOrder(2.0), {"memory": "infinite", "shared_forces": True}),
+        (dlfm.FirstOrder(2.0), {"memory": "infinite", "inputs": "product", "per_output": True}),
+        (dlfm.SecondOrder(0.7, 3.0), {"memory": "infinite", "random_phases": True}),
+        (dlfm.NoDynamics(), {"num_forces": 2}),
+    ],
+)
+@pytest.mark.parametrize("shared_inputs", [True, False])
+def test_sums_of_waves_are_the_features_times_the_weights(
+    g: GreensFunction, options: dict[str, Any], frequencies: Treatment, shared_inputs: bool
+) -> None:
+    """Values and gradients, before and after the origin, also where 1/(γ + jω) is near 1e6."""
+    generator = torch.Generator().manual_seed(1)
+    layer = FourierLayer(
+        2, 3, greens_function=g, num_features=4, frequencies=frequencies, generator=generator,
+        **options,
+    )  # fmt: skip
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator).to(parameter))
+        if layer.frequencies.mean is not None and layer.frequencies.log_std is not None:
+            layer.frequencies.mean[..., 0, 0] = 1e-6  # a wave that hardly turns
+            layer.frequencies.log_std[..., 0, 0] = -30
+    x = torch.randn(1 if shared_inputs else 5, 7, 2, generator=generator, dtype=torch.float64)
+    x.requires_grad_()
+    path = layer.draw(5, generator)
+    sums, features = path.by_sums(x), path.by_features(x)
+    torch.testing.assert_close(sums, features, rtol=1e-9, atol=1e-9)
+    along = torch.randn(sums.shape, generator=generator, dtype=torch.float64)
+    wanted = [x, *(p for p in layer.parameters() if p.requires_grad)]
+    got, expected = (
+        torch.autograd.grad(f, wanted, along, allow_unused=True, retain_graph=True)
+        for f in (sums, features)
+    )
+    for one, other in zip(got, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)

@@ -27,7 +27,7 @@ def test_a_draw_is_the_composition_of_draws(skip: Skip, width: int) -> None:
     hidden = inner(x.expand(4, -1, -1))
     if width == 5:
         hidden = torch.cat([hidden, x.expand(4, -1, -1)], dim=-1)
-    assert torch.equal(got, outer(hidden))
+    torch.testing.assert_close(got, outer(hidden))  # other sums, other rounding
     torch.testing.assert_close(model.kl(), first.kl() + second.kl())
 
 

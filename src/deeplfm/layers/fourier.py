@@ -9,7 +9,6 @@ the exact continuation would grow like e^{|sx|}.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -20,6 +19,7 @@ from deeplfm.errors import InputError
 from deeplfm.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers.base import Layer
+from deeplfm.layers.fourier_paths import FourierPath, LocalDraw
 from deeplfm.layers.frequencies import Frequencies, Treatment
 from deeplfm.parameters import Quantity
 from deeplfm.responses import system_wave_response
@@ -98,12 +98,12 @@ class FourierLayer(Layer):
         generator: torch.Generator | None = None,
         *,
         shared_frequencies: bool = False,
-    ) -> "FourierPath":
+    ) -> FourierPath:
         """Functions of this layer. `shared_frequencies`: one resampled Ω for all (in training)."""
         omega = self.frequencies.draw(1 if shared_frequencies else num_samples, generator)
         return FourierPath(self, omega, self.weights.draw(num_samples, generator))
 
-    def draw_local(self, num_samples: int, generator: torch.Generator | None = None) -> "LocalDraw":
+    def draw_local(self, num_samples: int, generator: torch.Generator | None = None) -> LocalDraw:
         """Samples of f at the data instead of W: less noise in training, but not a function."""
         if not isinstance(self.weights, DiagonalGaussian) or self.output_sensitivities is not None:
             raise InputError(
@@ -117,7 +117,7 @@ class FourierLayer(Layer):
 
     def features(
         self, x: Float[Tensor, "S N P"], omega: Float[Tensor, "S2 G Q R P"]
-    ) -> Float[Tensor, "S N G2 Q F"]:
+    ) -> Float[Tensor, "S3 N G2 Q F"]:
         """Φ: real and imaginary parts of the waves, with their amplitudes."""
         omega = omega.permute(0, 1, 4, 2, 3)[:, None]  # S2 1 G P Q R
         points, order = x[:, :, None, :, None, None], self.greens_function.order
@@ -126,7 +126,7 @@ class FourierLayer(Layer):
         waves = system_wave_response(self.greens_function, lags, omega, self.memory, trailing=2)
         if mirrored:
             waves = _before_origin(waves, points < 0, order)
-        waves = waves * self._amplitudes()[..., None]
+        waves = waves * self.amplitudes()[..., None]
         if self.phases is not None:
             turn = self.phases.permute(0, 3, 1, 2)
             waves = waves * torch.complex(torch.cos(turn), torch.sin(turn))
@@ -134,14 +134,14 @@ class FourierLayer(Layer):
         combined = combined / math.sqrt(omega.shape[-1])
         return torch.cat([combined.real, combined.imag], dim=-1)
 
-    def forces(self, tau: Float[Tensor, "N P"], path: "FourierPath") -> Float[Tensor, "S N D Q P"]:
+    def forces(self, tau: Float[Tensor, "N P"], path: FourierPath) -> Float[Tensor, "S N D Q P"]:
         """The forces of each output that the same weights drive: u_{d,q,m} at `tau`.
 
         With shared forces those of D = 1; a plane wave has one force over all inputs, P = 1.
         """
         omega = path.omega.permute(0, 1, 4, 2, 3)[:, None]
         phase = omega * tau[None, :, None, :, None, None]
-        amplitude = self._amplitudes()[..., None] / math.sqrt(omega.shape[-1])
+        amplitude = self.amplitudes()[..., None] / math.sqrt(omega.shape[-1])
         if self.plane_wave:
             phase, amplitude = phase.sum(3, keepdim=True), amplitude.prod(1, keepdim=True)
         elif self.phases is not None:
@@ -162,51 +162,10 @@ class FourierLayer(Layer):
         rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
         return {"weights": weights, "frequencies": frequencies, "hyperparameters": rest}
 
-    def _amplitudes(self) -> Float[Tensor, "G P Q"]:
+    def amplitudes(self) -> Float[Tensor, "G P Q"]:
+        """|S|, with the input weights."""
         amplitude = self.sensitivities.abs().permute(0, 2, 1)
         return amplitude if self.input_weights is None else amplitude * self.input_weights[:, None]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class FourierPath:
-    """Functions drawn from a Fourier layer: its Ω and W are these numbers."""
-
-    layer: FourierLayer
-    omega: Float[Tensor, "S2 G Q R P"]
-    weights: Float[Tensor, "S ..."]
-
-    def __call__(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S N D"]:
-        features, layer = self.layer.features(x, self.omega), self.layer
-        if layer.output_sensitivities is not None:
-            per_force = torch.einsum("sngqf,sqf->sngq", features, self.weights)
-            return (per_force * layer.output_sensitivities).sum(-1) + layer.offset
-        flat = features.flatten(-2)
-        if flat.shape[2] == 1:
-            return torch.einsum("snf,sdf->snd", flat[:, :, 0], self.weights) + layer.offset
-        return torch.einsum("sndf,sdf->snd", flat, self.weights) + layer.offset
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LocalDraw:
-    """f ~ N(Φμ, Φ²σ²) at each point on its own: for training only."""
-
-    layer: FourierLayer
-    omega: Float[Tensor, "S2 G Q R P"]
-    num_samples: int
-    generator: torch.Generator | None
-
-    def __call__(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S N D"]:
-        flat = self.layer.features(x, self.omega).flatten(-2)
-        flat = flat.expand(self.num_samples, -1, self.layer.num_outputs, -1)
-        weights = self.layer.weights
-        mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset
-        variance = torch.einsum("sndf,df->snd", flat.square(), torch.exp(2 * weights.log_diagonal))
-        noise = torch.randn(
-            mean.shape, generator=self.generator, dtype=mean.dtype, device=mean.device
-        )
-        return mean + torch.sqrt(variance + torch.finfo(variance.dtype).tiny) * noise
 
 
 def _before_origin(waves: Tensor, before: Tensor, order: int) -> Tensor:

@@ -63,8 +63,8 @@ class DeepPath:
     num_samples: int
 
     def __call__(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "S N D"]:
+        f = self.paths[0](x[None])  # every sample sees the same inputs first
         x = x.expand(self.num_samples, -1, -1)
-        f = self.paths[0](x)
         for path in self.paths[1:]:
             f = path(self.skip(f, x))
         return f
