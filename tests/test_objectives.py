@@ -31,12 +31,10 @@ def test_best_elbo_over_weights_is_the_evidence(weights: str) -> None:
         phi = layer.features(batch.x[None], layer.frequencies.draw(1))[0, :, 0].flatten(-2)
         precision = torch.eye(12, dtype=torch.float64) + phi.mT @ phi / noise
         mean = torch.linalg.solve(precision, phi.mT @ batch.y[:, 0] / noise)
-        layer.weights.mean.copy_(mean[None])
-        if weights == "full":
-            covariance = torch.linalg.inv(precision)
-            layer.weights.set(mean[None], torch.linalg.cholesky(covariance)[None])  # type: ignore[operator]
-        else:
-            layer.weights.log_diagonal.copy_(-precision.diagonal().log()[None] / 2)
+        covariance = torch.linalg.inv(precision)
+        if weights == "diagonal":
+            covariance = torch.diag(1 / precision.diagonal())
+        layer.weights.set(mean[None], torch.linalg.cholesky(covariance)[None])
     marginal = torch.distributions.MultivariateNormal(
         torch.zeros(25, dtype=torch.float64),
         phi @ phi.mT + noise * torch.eye(25, dtype=torch.float64),

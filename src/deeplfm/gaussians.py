@@ -1,9 +1,10 @@
-"""Variational Gaussians, measured against the standard normal they start from.
+"""Variational Gaussians, measured against the standard normal.
 
     q(w) = N(μ, CCᵀ),  w = μ + Cε;   KL(q ‖ N(0, I)) = ½ (|μ|² + |C|² - F - 2 log det C)
+    μ = μ0 + C0 a,  C = C0 B        (μ0, C0) as last `set`, a and B what is learnt
 
-Both posteriors of the library are this: whitened inducing values, and weights of features.
-The diagonal of C is held through its logarithm; entries below it are free.
+Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
+of an optimiser in a and B are in units of the spread of q as it was set, in every direction.
 """
 
 from abc import ABC, abstractmethod
@@ -20,10 +21,20 @@ from deeplfm.shapes import check_finite, check_shape
 class VariationalGaussian(nn.Module, ABC):
     """A batch of F-dimensional Gaussians, `shape` = [..., F], started at N(0, scale² I)."""
 
+    center: Tensor
+    frame: Tensor
+
     def __init__(self, shape: Sequence[int], *, scale: float, like: Tensor) -> None:
         super().__init__()
-        self.mean = nn.Parameter(like.detach().new_zeros(*shape))
-        self.log_diagonal = nn.Parameter(torch.full_like(self.mean, scale).log().detach())
+        zeros = like.detach().new_zeros(*shape)
+        self.register_buffer("center", zeros.clone())
+        self.shift = nn.Parameter(zeros)
+        self.log_diagonal = nn.Parameter(torch.full_like(zeros, scale).log().detach())
+
+    @property
+    @abstractmethod
+    def mean(self) -> Tensor:
+        """μ [..., F]."""
 
     @property
     @abstractmethod
@@ -31,25 +42,25 @@ class VariationalGaussian(nn.Module, ABC):
         """C [..., F, F], lower triangular with a positive diagonal."""
 
     @abstractmethod
-    def perturbation(self, noise: Tensor) -> Tensor:
-        """C ε for ε [S, ..., F]."""
-
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         """[S, ..., F]."""
-        noise = torch.randn(
-            num_samples,
-            *self.mean.shape,
-            generator=generator,
-            dtype=self.mean.dtype,
-            device=self.mean.device,
-        )
-        return self.mean + self.perturbation(noise)
 
+    @abstractmethod
     def kl(self) -> Tensor:
         """KL(q ‖ N(0, I)) [...]; exactly 0 where q is the standard normal."""
-        # e^{2a} - 1 - 2a per entry of the diagonal: no cancellation near the prior.
-        twice = 2 * self.log_diagonal
-        return (self.mean.square() + torch.expm1(twice) - twice).sum(-1) / 2
+
+    @abstractmethod
+    def set(self, mean: Tensor, factor: Tensor) -> None:
+        """Replace q by N(mean, factor factorᵀ), and measure steps from there."""
+
+    def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
+        return torch.randn(
+            num_samples,
+            *self.shift.shape,
+            generator=generator,
+            dtype=self.shift.dtype,
+            device=self.shift.device,
+        )
 
 
 @final
@@ -58,13 +69,42 @@ class DiagonalGaussian(VariationalGaussian):
 
     def __init__(self, shape: Sequence[int], *, like: Tensor, scale: float = 1.0) -> None:
         super().__init__(shape, scale=scale, like=like)
+        self.register_buffer("frame", torch.ones_like(self.center))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.center + self.frame * self.shift
+
+    @property
+    def std(self) -> Tensor:
+        """The diagonal of C."""
+        return self.frame * torch.exp(self.log_diagonal)
 
     @property
     def factor(self) -> Tensor:
-        return torch.diag_embed(torch.exp(self.log_diagonal))
+        return torch.diag_embed(self.std)
 
-    def perturbation(self, noise: Tensor) -> Tensor:
-        return torch.exp(self.log_diagonal) * noise
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        return self.mean + self.std * self._noise(num_samples, generator)
+
+    def kl(self) -> Tensor:
+        # e^{2a} - 1 - 2a per entry of the diagonal: no cancellation near the prior.
+        twice = 2 * (self.log_diagonal + self.frame.log())
+        return (self.mean.square() + torch.expm1(twice) - twice).sum(-1) / 2
+
+    def set(self, mean: Tensor, factor: Tensor) -> None:
+        """`factor` diagonal."""
+        _check(self.shift.shape, mean, factor)
+        diagonal = factor.diagonal(dim1=-2, dim2=-1)
+        if bool((factor - torch.diag_embed(diagonal)).any()):
+            raise InputError(
+                "factor must be diagonal; got entries beside its diagonal. Use full weights."
+            )
+        with torch.no_grad():
+            self.center.copy_(mean)
+            self.frame.copy_(diagonal)
+            self.shift.zero_()
+            self.log_diagonal.zero_()
 
 
 @final
@@ -73,39 +113,62 @@ class FullGaussian(VariationalGaussian):
 
     def __init__(self, shape: Sequence[int], *, like: Tensor, scale: float = 1.0) -> None:
         super().__init__(shape, scale=scale, like=like)
-        self.below_diagonal = nn.Parameter(self.mean.new_zeros(*shape, shape[-1]).detach())
+        identity = torch.eye(shape[-1], dtype=self.shift.dtype, device=self.shift.device)
+        self.register_buffer("frame", identity.expand(*shape, shape[-1]).clone())
+        self.below_diagonal = nn.Parameter(torch.zeros_like(self.frame))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.center + _times(self.frame, self.shift)
 
     @property
     def factor(self) -> Tensor:
-        diagonal = torch.diag_embed(torch.exp(self.log_diagonal))
-        return torch.tril(self.below_diagonal, diagonal=-1) + diagonal
+        return self.frame @ self._relative()
 
-    def perturbation(self, noise: Tensor) -> Tensor:
-        return torch.einsum("...fk,s...k->s...f", self.factor, noise)
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
+        noise = self._noise(num_samples, generator)
+        return self.center + _times(self.frame, self.shift + _times(self._relative(), noise))
 
     def kl(self) -> Tensor:
-        below = torch.tril(self.below_diagonal, diagonal=-1).square().sum((-2, -1))
-        return super().kl() + below / 2
+        twice = 2 * (self.log_diagonal + self.frame.diagonal(dim1=-2, dim2=-1).log())
+        below = torch.tril(self.factor, diagonal=-1).square().sum(-1)
+        return (self.mean.square() + torch.expm1(twice) - twice + below).sum(-1) / 2
 
     def set(self, mean: Tensor, factor: Tensor) -> None:
-        """Replace q by N(mean, factor factorᵀ), `factor` lower triangular."""
-        sizes = tuple(self.mean.shape)
-        check_shape("mean", mean, sizes, "Give one mean per entry.")
-        check_shape("factor", factor, (*sizes, sizes[-1]), "Give one square factor per Gaussian.")
-        check_finite("mean", mean, "Replace them.")
-        check_finite("factor", factor, "Replace them.")
-        diagonal = factor.diagonal(dim1=-2, dim2=-1)
-        if not bool((diagonal > 0).all()):
-            raise InputError(
-                f"factor must have a positive diagonal; got {diagonal.min().item():g}. "
-                "Pass a Cholesky factor."
-            )
+        """`factor` lower triangular."""
+        _check(self.shift.shape, mean, factor)
         if bool(factor.triu(1).any()):
             raise InputError(
                 "factor must be lower triangular; got entries above its diagonal. "
                 "Pass a Cholesky factor."
             )
         with torch.no_grad():
-            self.mean.copy_(mean)
-            self.log_diagonal.copy_(diagonal.log())
-            self.below_diagonal.copy_(torch.tril(factor, diagonal=-1))
+            self.center.copy_(mean)
+            self.frame.copy_(factor)
+            for learnt in (self.shift, self.log_diagonal, self.below_diagonal):
+                learnt.zero_()
+
+    def _relative(self) -> Tensor:
+        """B."""
+        diagonal = torch.diag_embed(torch.exp(self.log_diagonal))
+        return torch.tril(self.below_diagonal, diagonal=-1) + diagonal
+
+
+def _times(matrix: Tensor, vectors: Tensor) -> Tensor:
+    """[..., F, F] times [(S), ..., F]."""
+    if vectors.ndim < matrix.ndim:
+        return torch.einsum("...fk,...k->...f", matrix, vectors)
+    return torch.einsum("...fk,s...k->s...f", matrix, vectors)
+
+
+def _check(sizes: Sequence[int], mean: Tensor, factor: Tensor) -> None:
+    check_shape("mean", mean, tuple(sizes), "Give one mean per entry.")
+    check_shape("factor", factor, (*sizes, sizes[-1]), "Give one square factor per Gaussian.")
+    check_finite("mean", mean, "Replace them.")
+    check_finite("factor", factor, "Replace them.")
+    diagonal = factor.diagonal(dim1=-2, dim2=-1)
+    if not bool((diagonal > 0).all()):
+        raise InputError(
+            f"factor must have a positive diagonal; got {diagonal.min().item():g}. "
+            "Pass a Cholesky factor."
+        )

@@ -41,6 +41,17 @@ class Likelihood(nn.Module, ABC):
         density = self.log_density(torch.where(observed, y, torch.zeros_like(y)), f)
         return torch.where(observed, density, torch.zeros_like(density))
 
+    def start_noise(self, variance: Tensor) -> None:
+        """Move a noise that is learnt to `variance` [D], as far as its bounds allow."""
+        if self.noise.raw is None:
+            return
+        variance = variance.to(self.noise.start)
+        if self.noise.bounds is not None:
+            low, high = self.noise.bounds.unbind()
+            inside = (high / low) ** 0.01
+            variance = variance.clamp(min=low * inside, max=high / inside)
+        self.noise.set(variance)
+
     @abstractmethod
     def log_density(self, y: Tensor, f: Tensor) -> Tensor:
         """log p(y | f) of every entry."""

@@ -89,6 +89,14 @@ class Quantity(nn.Module):
             copy.raw = nn.Parameter(self.raw.detach().expand(shape).clone())
         return copy
 
+    def scaled(self, factor: Tensor) -> "Quantity":
+        """An independent copy in other units: everything times `factor`, which has its shape."""
+        copy = self.tiled(*factor.shape)
+        copy.start.mul_(factor)
+        if copy.bounds is not None:
+            copy.bounds = copy.bounds[(..., *([None] * factor.ndim))] * factor
+        return copy
+
     def extra_repr(self) -> str:
         value = self().detach()
         shown = f"{value.item():g}" if value.numel() == 1 else f"shape {tuple(value.shape)}"

@@ -1,4 +1,4 @@
-"""Frequencies from the data's spectrum: planted tones are found, gaps and uneven times included."""
+"""Closed-form starts: the regressions are the exact posteriors, and prior variances are 1."""
 
 import math
 
@@ -7,68 +7,116 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.models.initialise import periodogram, spectral_frequencies, start_frequencies
-from small_models import shallow
+from deeplfm.layers import FourierLayer
+from deeplfm.layers.fourier import Weights
+from deeplfm.layers.frequencies import Frequencies
+from deeplfm.likelihoods import Gaussian
+from deeplfm.models.initialise import evenly, fit_weights, unit_variance
+from deeplfm.parameters import Quantity
+
+SHARED = {"shared_forces": True, "num_forces": 2}
 
 
-def tones(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Two outputs, tones at 40 and 90 rad, uneven times, each output with its own gap."""
-    random = np.random.default_rng(seed)
-    x = np.sort(random.uniform(0, 1, 300))
-    y = np.stack([np.sin(40 * x), 2 + np.cos(90 * x + 1)], axis=1)
-    y = y + 0.1 * random.standard_normal(y.shape)
-    y[100:160, 0] = np.nan
-    y[200:260, 1] = np.nan
+def layer(weights: Weights = "full", **options: object) -> FourierLayer:
+    made = FourierLayer(
+        2, 3, greens_function=dlfm.FirstOrder(2.0), num_features=5, weights=weights,
+        per_output=True, generator=torch.Generator().manual_seed(0), **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+    if made.output_sensitivities is not None:
+        with torch.no_grad():
+            made.output_sensitivities.copy_(torch.tensor([[1.0, 0.3], [0.5, -1.0], [0.1, 2.0]]))
+    return made
+
+
+def data() -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    x = torch.rand(80, 2, generator=generator, dtype=torch.float64)
+    y = torch.stack([torch.sin(5 * x[:, 0]), x[:, 1], torch.cos(4 * x.sum(1))], dim=1)
+    y = y + 3 + 0.2 * torch.randn(y.shape, generator=generator, dtype=torch.float64)
+    y[10:30, 0] = torch.nan
     return x, y
 
 
-def test_planted_tones_carry_the_power() -> None:
-    omega, power = periodogram(*tones())
-    assert power.sum() == pytest.approx(1)
-    for tone in (40.0, 90.0):
-        assert power[np.abs(omega - tone) < 4 * math.pi].sum() > 0.4  # of the half each output has
-    assert omega[0] == pytest.approx(2 * math.pi / np.ptp(tones()[0]))
+@pytest.mark.parametrize("options", [{}, SHARED])
+@pytest.mark.parametrize("weights", ["full", "diagonal"])
+def test_weights_are_the_posterior_of_a_regression(
+    weights: Weights, options: dict[str, object]
+) -> None:
+    """Against the function-space formula: E f = K (K + σ²I)^{-1} (y - c), by draws with W = mean.
+
+    The spread of q is that of the posterior where q can be it: full weights, nothing shared.
+    """
+    made, (x, y), likelihood = layer(weights, **options), data(), Gaussian().tiled(3)
+    mean = fit_weights(made, x, y, likelihood)
+    noise = likelihood.noise_variance.detach()
+    with torch.no_grad():
+        phi = made.features(x[None], made.frequencies.draw(1))[0]  # N D Q F
+        if made.output_sensitivities is not None:
+            phi = phi * made.output_sensitivities[..., None]
+        phi = phi.flatten(-2)
+        seen = ~y.isnan()
+        groups = [(0, 1, 2)] if options else [(0,), (1,), (2,)]
+        for outputs in groups:
+            rows = torch.cat([phi[seen[:, d], d] for d in outputs])
+            sigma = torch.cat([noise[d].expand(int(seen[:, d].sum())) for d in outputs])
+            centred = torch.cat([y[seen[:, d], d] - made.offset[d] for d in outputs])
+            gain = torch.linalg.inv(rows @ rows.mT + torch.diag(sigma))
+            everywhere = torch.cat([phi[:, d] for d in outputs])
+            expected = everywhere @ rows.mT @ gain @ centred
+            got = torch.cat([mean[:, d] - made.offset[d] for d in outputs])
+            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+            if weights == "full" and not options:
+                covariance = torch.eye(phi.shape[-1]) - rows.mT @ gain @ rows
+                factor = made.weights.factor[outputs[0]]
+                torch.testing.assert_close(factor @ factor.mT, covariance, rtol=1e-6, atol=1e-8)
+    assert noise.min() > 0.02  # the truth is 0.04
 
 
-def test_an_output_weighs_the_same_whatever_its_units() -> None:
-    x, y = tones()
-    _, power = periodogram(x, y)
-    _, scaled = periodogram(x, y * [1000.0, 1.0] + [5.0, 0.0])
-    np.testing.assert_allclose(power, scaled, atol=1e-12)
+def test_the_model_draws_what_was_fitted() -> None:
+    made, (x, y) = layer(), data()
+    mean = fit_weights(made, x, y, Gaussian().tiled(3))
+    with torch.no_grad():
+        draws = made.draw(4000, torch.Generator().manual_seed(0))(x[None])
+    allowed = 5 * draws.std(0) / math.sqrt(4000)
+    assert ((draws.mean(0) - mean).abs() <= allowed).all()
 
 
-def test_drawn_frequencies_follow_the_spectrum() -> None:
-    x, y = tones()
-    drawn, resolution = spectral_frequencies(x, y, (1, 2, 50), torch.Generator().manual_seed(0))
-    assert drawn.shape == (1, 2, 50)
-    near = sum(((drawn.abs() - tone).abs() < 2 * math.pi).double().mean() for tone in (40.0, 90.0))
-    assert near > 0.8
-    assert 0.2 < (drawn > 0).double().mean() < 0.8
-    assert resolution == pytest.approx(2 * math.pi / np.ptp(x) / 4)
-    again, _ = spectral_frequencies(x, y, (1, 2, 50), torch.Generator().manual_seed(0))
-    assert torch.equal(drawn, again)
+@pytest.mark.parametrize("inputs", ["sum", "product"])
+def test_unit_variance(inputs: str) -> None:
+    made, (x, _) = layer(inputs=inputs), data()
+    unit_variance(made, x)
+    with torch.no_grad():
+        phi = made.features(x[None], made.frequencies.draw(1))[0].flatten(-2)
+    torch.testing.assert_close(phi.square().sum(-1).mean(0), torch.ones(3, dtype=torch.float64))
 
 
-def test_a_layer_starts_there() -> None:
-    _, layer, _ = shallow("full")
-    mean = torch.tensor([[[10.0, -20.0, 30.0, 40.0, -50.0, 60.0]]], dtype=torch.float64)
-    start_frequencies(layer.frequencies, mean, 0.5, column=0)
-    omega = layer.frequencies.draw(1)[0, ..., 0]
-    torch.testing.assert_close(omega, mean + 0.5 * layer.frequencies.noise[..., 0])
-    rms = mean.square().mean().sqrt()
-    torch.testing.assert_close(layer.frequencies.lengthscale()[0, 0, 0], 1 / rms)
-    _, prior_only, _ = shallow("full", frequencies="prior_draws")
-    with pytest.raises(dlfm.InputError, match="frequencies must be inferred"):
-        start_frequencies(prior_only.frequencies, mean, 0.5, column=0)
+def test_frequencies_start_where_told_at_the_least_kl() -> None:
+    """Fixed noise: Ω is exact, and no other spread of q(Ω) with that Ω costs less."""
+    ell = Quantity("lengthscale", 0.5).tiled(1, 1, 2)
+    frequencies = Frequencies(ell, 6, "fixed_noise", torch.Generator().manual_seed(0))
+    omega = torch.linspace(-40, 60, 12, dtype=torch.float64).reshape(1, 1, 6, 2)
+    lengthscale = torch.tensor([[[0.02, 0.05]]], dtype=torch.float64)
+    frequencies.start(omega, 1.0, lengthscale)
+    torch.testing.assert_close(frequencies.draw(3)[0], omega)
+    torch.testing.assert_close(frequencies.lengthscale(), lengthscale)
+    frequencies.kl().backward()
+    assert frequencies.log_std is not None
+    assert frequencies.log_std.grad is not None
+    assert frequencies.log_std.grad.abs().max() < 1e-9
+    moved = Frequencies(ell, 6, "resampled", torch.Generator().manual_seed(0))
+    moved.start(omega, 0.1, lengthscale)
+    torch.testing.assert_close(moved.mean, omega)
+    drawn = moved.draw(4000, torch.Generator().manual_seed(1))
+    assert (drawn.std(0) - 0.1).abs().max() < 5 * 0.1 / math.sqrt(2 * 4000)
+    fixed = Frequencies(ell, 6, "prior_draws")
+    fixed.start(omega, 0.1, lengthscale)
+    torch.testing.assert_close(fixed.draw(3)[0], omega)
+    fixed.lengthscale.set(2 * lengthscale)
+    torch.testing.assert_close(fixed.draw(3)[0], omega / 2)
 
 
-def test_bad_input() -> None:
-    with pytest.raises(dlfm.InputError, match="x must span some time"):
-        periodogram(np.ones(5), np.ones((5, 1)))
-    with pytest.raises(dlfm.InputError, match="3 observations or more"):
-        periodogram(np.arange(4.0), np.array([[1.0], [np.nan], [np.nan], [2.0]]))
-
-
-def test_a_constant_target_has_a_flat_spectrum() -> None:
-    _, power = periodogram(np.linspace(0, 1, 20), np.ones((20, 1)))
-    assert power.min() == pytest.approx(power.max())
+def test_large_data_are_thinned_evenly() -> None:
+    x = np.random.default_rng(0).permutation(20_000)[:, None] / 20_000
+    thin, y = evenly(x, x)
+    assert thin.shape == y.shape == (5000, 1)
+    assert np.diff(thin[:, 0]).max() < 6 / 20_000

@@ -126,8 +126,11 @@ def test_progress_is_reported() -> None:
 
 
 def test_rates_and_stages() -> None:
-    training = Training(steps=100, learning_rate=0.1, stages=(Stage(0.1, 1), Stage(0.5, 3)))
-    assert training.learning_rate_at(0) == 0.1
+    training = Training(
+        steps=100, learning_rate=0.1, warmup=0.04, stages=(Stage(0.1, 1), Stage(0.5, 3))
+    )
+    assert training.learning_rate_at(0) == pytest.approx(0.025)
+    assert training.learning_rate_at(4) == pytest.approx(0.1, rel=5e-3)
     assert training.learning_rate_at(50) == pytest.approx(0.05)
     assert [training.stage(step).num_samples for step in (0, 9, 10, 49, 50)] == [1, 1, 3, 3, 5]
 

@@ -222,6 +222,19 @@ class GreensFunction(nn.Module, ABC):
                 ) from None
         return twin
 
+    def rescaled(self, unit: Tensor) -> "GreensFunction":
+        """A copy of this one, [D, P], whose time is measured in `unit` [P] of this one's."""
+        twin = copy.deepcopy(self)
+        for name, quantity in self.quantities.items():
+            whole = _quantity(quantity)
+            factor = (unit ** self.inverse_times(name)).expand_as(whole.start).to(whole.start)
+            twin.quantities[name] = whole.scaled(factor)
+        return twin
+
+    def inverse_times(self, name: str) -> int:
+        """The power of 1/time that a quantity has."""
+        return 1
+
     def value(self, name: str) -> Tensor:
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()

@@ -56,6 +56,9 @@ class LinearODE(GreensFunction):
             found.append(Quadratic(half, half**2 - product, product))
         return tuple(found)
 
+    def inverse_times(self, name: str) -> int:
+        return 2 if name.startswith("product") else 1
+
     @property
     def coefficients(self) -> Tensor:
         """c_0 … c_{n-1} [..., n] as they are now."""

@@ -110,7 +110,9 @@ class FourierLayer(Layer):
                 "local reparameterisation needs weights='diagonal' without shared_forces; got "
                 "others. Draw functions instead."
             )
-        return LocalDraw(self, self.frequencies.draw(1, generator), num_samples, generator)
+        return LocalDraw(
+            self, self.frequencies.draw(1, generator), self.weights, num_samples, generator
+        )
 
     def kl(self) -> Float[Tensor, ""]:
         return self.weights.kl().sum() + self.frequencies.kl()

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.responses.wave_sums import separable, separate, wave_sum
 
 if TYPE_CHECKING:
@@ -121,15 +122,16 @@ class LocalDraw:
 
     layer: "FourierLayer"
     omega: Float[Tensor, "S2 G Q R P"]
+    weights: DiagonalGaussian
     num_samples: int
     generator: torch.Generator | None
 
     def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         flat = self.layer.features(x, self.omega).flatten(-2)
         flat = flat.expand(self.num_samples, -1, self.layer.num_outputs, -1)
-        weights = self.layer.weights
+        weights = self.weights
         mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset
-        variance = torch.einsum("sndf,df->snd", flat.square(), torch.exp(2 * weights.log_diagonal))
+        variance = torch.einsum("sndf,df->snd", flat.square(), weights.std.square())
         noise = torch.randn(
             mean.shape, generator=self.generator, dtype=mean.dtype, device=mean.device
         )

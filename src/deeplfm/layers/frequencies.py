@@ -2,8 +2,9 @@
 
     ω = m + s ε,  prior ω ~ N(0, 1/ℓ²);   KL = ½ Σ (ℓ²(m² + s²) - 1 - log ℓ²s²)
 
-fixed_noise: ε drawn once, saved with the model (the paper's VAR-FIXED); resampled: a fresh ε each
-draw; prior_draws: ω = ε/ℓ with ε drawn once, nothing inferred. s is a standard deviation.
+fixed_noise: ε drawn once, saved with the model (the paper's VAR-FIXED): ω is one number, and what
+is learnt, with m = ω - sε. resampled: a fresh ε each draw. prior_draws: ω = ε/ℓ with ε drawn once,
+nothing inferred but ℓ. s is a standard deviation.
 """
 
 from typing import Literal, TypeAlias, final
@@ -12,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from deeplfm.errors import InputError
 from deeplfm.parameters import Quantity
 
 Treatment: TypeAlias = Literal["fixed_noise", "resampled", "prior_draws"]
@@ -41,40 +43,89 @@ class Frequencies(nn.Module):
         shape = (groups, forces, num_features, inputs)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         self.register_buffer("noise", noise.to(start))
-        self.mean: nn.Parameter | None = None
+        self.location: nn.Parameter | None = None  # ω with fixed noise, m when resampled
         self.log_std: nn.Parameter | None = None
         if treatment != "prior_draws":
-            self.mean = nn.Parameter(torch.zeros_like(self.noise))
-            self.log_std = nn.Parameter(-start[:, :, None, :].log().expand(shape).clone())
+            scale = (1 / start)[:, :, None, :].expand(shape)
+            fixed = treatment == "fixed_noise"
+            self.location = nn.Parameter(scale * self.noise if fixed else torch.zeros_like(scale))
+            self.log_std = nn.Parameter(scale.log())
+
+    @property
+    def mean(self) -> Float[Tensor, "G Q R P"]:
+        """m of q(ω)."""
+        location, log_std = self._inferred()
+        if self.treatment == "fixed_noise":
+            return location - torch.exp(log_std) * self.noise
+        return location
 
     def draw(
         self, num_draws: int, generator: torch.Generator | None = None
     ) -> Float[Tensor, "S G Q R P"]:
         """Frequencies: one set for all samples, unless resampled, which gives `num_draws` sets."""
-        if self.mean is None or self.log_std is None:
+        if self.treatment == "prior_draws":
             ell: Tensor = self.lengthscale()
             return (self.noise / ell[:, :, None, :])[None]
-        noise = self.noise[None]
-        if self.treatment == "resampled":
-            noise = torch.randn(
-                num_draws,
-                *self.noise.shape,
-                generator=generator,
-                dtype=noise.dtype,
-                device=noise.device,
-            )
-        return self.mean + torch.exp(self.log_std) * noise
+        location, log_std = self._inferred()
+        if self.treatment == "fixed_noise":
+            return location[None]
+        noise = torch.randn(
+            num_draws,
+            *location.shape,
+            generator=generator,
+            dtype=location.dtype,
+            device=location.device,
+        )
+        return location + torch.exp(log_std) * noise
 
     def kl(self) -> Float[Tensor, ""]:
         """KL(q(Ω) ‖ N(0, 1/ℓ²)); 0 for frequencies drawn from the prior."""
         ell: Tensor = self.lengthscale()
-        if self.mean is None or self.log_std is None:
+        if self.treatment == "prior_draws":
             return torch.zeros((), dtype=ell.dtype, device=ell.device)
+        _, log_std = self._inferred()
         ell = ell[:, :, None, :]
-        twice = 2 * (self.log_std + torch.log(ell))  # log of (s ℓ)²
+        twice = 2 * (log_std + torch.log(ell))  # log of (s ℓ)²
         terms: Tensor = (ell * self.mean).square() + torch.expm1(twice) - twice
         return terms.sum() / 2
 
+    def center(self) -> Float[Tensor, "G Q R P"]:
+        """One Ω in the middle of q: the mean, or the fixed draw."""
+        return self.mean.detach() if self.treatment == "resampled" else self.draw(1)[0].detach()
+
     def own_parameters(self) -> list[nn.Parameter]:
         """What is inferred about Ω itself, without the lengthscale."""
-        return [p for p in (self.mean, self.log_std) if p is not None]
+        return [p for p in (self.location, self.log_std) if p is not None]
+
+    def start(self, omega: Tensor, std: Tensor | float, lengthscale: Tensor) -> None:
+        """Start q(Ω) at N(omega, std²) and the prior at `lengthscale` [G, Q, P].
+
+        Where nothing is inferred, and with fixed noise, Ω is exactly `omega` and `std` says nothing.
+        With fixed noise s is the one that costs least: s² (1 + ε²) - ωεs = 1/ℓ².
+        """
+        with torch.no_grad():
+            self.lengthscale.set(lengthscale.to(self.noise))
+            if self.treatment == "prior_draws":
+                self.noise.copy_(omega * lengthscale[:, :, None, :])
+                return
+            location, log_std = self._inferred()
+            location.copy_(omega)
+            if self.treatment == "resampled":
+                log_std.copy_(torch.as_tensor(std).expand(omega.shape).log())
+                return
+            turned, weight = location * self.noise, 1 + self.noise.square()
+            prior = 1 / self.lengthscale()[:, :, None, :].square()
+            root = torch.sqrt(turned.square() + 4 * weight * prior)
+            # The two forms of one root: neither subtracts numbers of the same size.
+            least = torch.where(
+                turned > 0, (turned + root) / (2 * weight), 2 * prior / (root - turned)
+            )
+            log_std.copy_(least.log())
+
+    def _inferred(self) -> tuple[nn.Parameter, nn.Parameter]:
+        if self.location is None or self.log_std is None:
+            raise InputError(
+                "frequencies must be inferred for this; got prior_draws. "
+                "Use fixed_noise or resampled."
+            )
+        return self.location, self.log_std

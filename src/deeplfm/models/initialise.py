@@ -1,107 +1,239 @@
-"""Where a model starts: frequencies drawn from the spectrum of the observed targets.
+"""Where a deep Fourier model starts: each layer solved in closed form for what it should do first.
 
-    P(ω) = Σ_d Lomb–Scargle power of output d, over what was observed
+    hidden layers:  cos(φ(x) - θ_k) of the dominant oscillation, or the inputs themselves
+    last layer:     the observed targets, given the hidden functions
 
-Works with gaps and uneven sampling. From the prior alone the optimisation of a deep model often
-fails before it begins: with frequencies that the data have, it does not.
+For fixed frequencies the best Gaussian q(W) of a layer is a linear regression: its mean and its
+covariance are set to that. From the prior alone the optimisation of a deep model often fails
+before it begins; from here it improves on a fit that is already good.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
+from jaxtyping import Float
 from numpy.typing import NDArray
+from torch import Tensor
 
-from deeplfm.errors import InputError
-from deeplfm.layers.frequencies import Frequencies
+from deeplfm.gaussians import FullGaussian, VariationalGaussian
+from deeplfm.layers import FourierLayer
+from deeplfm.likelihoods import Likelihood
+from deeplfm.models.oscillation import Oscillation, dominant_oscillation
+from deeplfm.models.skip import Skip
+from deeplfm.models.spectrum import draw_from, spectral_frequencies
 
 Values = NDArray[np.float64]
 
-_OVERSAMPLING = 4  # grid points per resolvable frequency, 2π / span apart
+_ROWS = 5000  # regressions need no more; evenly spread over the data
+_HIDDEN_NOISE = 0.002  # variance about the hidden targets: q(W) must keep a layer's noise small
+_FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
+_OFFSET = 10.0  # prior standard deviation of the offsets
+_SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 
 
-def periodogram(x: Values, y: Values) -> tuple[Values, Values]:
-    """Angular frequencies ω > 0 and the power of all outputs there, normalised to sum to 1.
+@final
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a start needs to know: data in the model's units, and where random numbers come from."""
 
-    `x` is [N], `y` [N, D] with NaN where nothing was observed. The grid ends where the typical
-    spacing of an output's observations allows no more: at π over its median.
-    """
-    from scipy.signal import lombscargle
+    x: Values
+    y: Values
+    generator: torch.Generator
+    from_spectrum: bool = True
+    keep_lengthscale: bool = False
 
-    span = float(x.max() - x.min())
-    if not span > 0:
-        raise InputError(
-            f"x must span some time for a periodogram; got a span of {span:g}. Use more inputs."
-        )
-    columns = [(x[rows], column[rows]) for column in y.T for rows in [~np.isnan(column)]]
-    spacings = [np.median(np.diff(np.unique(times))) for times, _ in columns if len(times) > 2]
-    if not spacings:
-        raise InputError("y must have an output with 3 observations or more; got fewer. Add data.")
-    step = 2 * math.pi / (span * _OVERSAMPLING)
-    # The first few lie below one cycle: they would stand for the mean and trend.
-    omega = np.arange(_OVERSAMPLING, max(_OVERSAMPLING + 1, math.pi / min(spacings) / step)) * step
-    total = np.zeros_like(omega)
-    for times, values in columns:
-        centred = values - values.mean()
-        if len(times) > 2 and centred.any():
-            total += _above_noise(lombscargle(times, centred, omega))
-    if not total.any():
-        total = np.ones_like(omega)
-    return omega, total / total.sum()
+    @property
+    def series(self) -> bool:
+        """One input, that has a spectrum."""
+        return self.x.shape[1] == 1 and float(np.ptp(self.x)) > 0
 
 
-def _above_noise(power: Values) -> Values:
-    """What exceeds the largest power that noise alone would show, normalised to sum to 1.
-
-    Powers of noise are exponential: their mean is median / ln 2, the largest of n about ln n means.
-    A spectrum without such peaks is kept as it is.
-    """
-    floor = np.median(power) / math.log(2) * math.log(max(2, len(power)))
-    peaks = np.maximum(power - floor, 0)
-    chosen = peaks if peaks.any() else power
-    return np.asarray(chosen / chosen.sum())
+def evenly(x: Values, y: Values) -> tuple[Values, Values]:
+    """At most `_ROWS` rows, spread over the data; those of one input in order."""
+    order = np.argsort(x[:, 0], kind="stable") if x.shape[1] == 1 else np.arange(len(x))
+    chosen = order[np.linspace(0, len(x) - 1, min(len(x), _ROWS)).astype(int)]
+    return x[chosen], y[chosen]
 
 
-def spectral_frequencies(
-    x: Values, y: Values, shape: tuple[int, ...], generator: torch.Generator | None = None
-) -> tuple[torch.Tensor, float]:
-    """Frequencies of `shape`, drawn from the periodogram with random signs, and its resolution.
-
-    Systematic sampling: R frequencies hold each peak about in proportion to its power.
-    """
-    omega, power = periodogram(x, y)
-    count = math.prod(shape)
-    offset = torch.rand((), generator=generator, dtype=torch.float64).item()
-    levels = (np.arange(count) + offset) / count
-    chosen = omega[np.searchsorted(power.cumsum(), levels * power.sum()).clip(max=len(omega) - 1)]
-    order = torch.randperm(count, generator=generator)
-    within = torch.rand(count, generator=generator, dtype=torch.float64) - 0.5
-    signs = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
-    resolution = float(omega[1] - omega[0]) if len(omega) > 1 else float(omega[0])
-    drawn = signs * (torch.tensor(chosen)[order] + resolution * within)
-    return drawn.reshape(shape), resolution
-
-
-def start_frequencies(
-    frequencies: Frequencies, mean: torch.Tensor, std: float, column: int
+def start_fitted(
+    layers: Sequence[FourierLayer], skip: Skip, likelihood: Likelihood, start: Start
 ) -> None:
-    """Start q(ω) of one input at N(mean, std²), and its prior 1/ℓ² at the size of those."""
-    if frequencies.mean is None or frequencies.log_std is None:
-        raise InputError(
-            "frequencies must be inferred to be started; got prior_draws. "
-            "Use fixed_noise or resampled."
-        )
+    """Start every layer at a closed-form fit, and the noise at what that fit leaves."""
+    oscillation = dominant_oscillation(start.x[:, 0], start.y) if start.series else None
+    x = torch.tensor(start.x)
+    values = x
+    for number, layer in enumerate(layers):
+        last = number == len(layers) - 1
+        targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
+        _start_frequencies(layer, number == 0, targets, oscillation, start)
+        unit_variance(layer, values)
+        if last:
+            fit_weights(layer, values, torch.tensor(targets), likelihood)
+            return
+        hidden = fit_weights(layer, values, torch.tensor(targets))
+        values = skip(hidden[None], x[None])[0]
+
+
+def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
+    """Only the frequencies in the input itself, from the spectrum of the targets."""
+    for number, layer in enumerate(layers):
+        _start_frequencies(layer, number == 0, start.y, None, start)
+
+
+def unit_variance(layer: FourierLayer, values: Float[Tensor, "N P"]) -> None:
+    """Scale the sensitivities so that outputs have prior variance 1, averaged over `values`."""
     with torch.no_grad():
-        frequencies.mean[..., column] = mean.to(frequencies.mean)
-        frequencies.log_std[..., column] = math.log(std)
-        typical = mean.square().mean(-1).sqrt().to(frequencies.mean)  # [G, Q]
-        frequencies.lengthscale.set(
-            torch.cat(
-                [
-                    frequencies.lengthscale()[..., :column],
-                    1 / typical[..., None],
-                    frequencies.lengthscale()[..., column + 1 :],
-                ],
-                dim=-1,
-            )
-        )
+        variance = _features(layer, values).square().sum(-1).mean(0)  # G
+        power = layer.num_inputs if layer.plane_wave else 1
+        scale = variance.clamp(min=1e-300) ** (-1 / (2 * power))
+        layer.sensitivities.mul_(scale[: len(layer.sensitivities), None, None])
+
+
+def fit_weights(
+    layer: FourierLayer,
+    values: Float[Tensor, "N P"],
+    targets: Float[Tensor, "N D"],
+    likelihood: Likelihood | None = None,
+) -> Float[Tensor, "N D"]:
+    """Set q(W) and the offset to their posterior given `targets` (NaN = gap) at `values`.
+
+    Returns the mean function there. With a likelihood its noise is estimated on the way, by
+    expectation maximisation.
+    """
+    features = _features(layer, values).expand(-1, layer.num_outputs, -1)
+    noise = torch.full((layer.num_outputs,), _HIDDEN_NOISE, dtype=features.dtype)
+    if likelihood is not None:
+        noise.fill_(_FIRST_NOISE)
+    if layer.output_sensitivities is not None:  # one W for all outputs
+        mixing = layer.output_sensitivities.detach()[..., None]
+        mixed = features.unflatten(-1, (mixing.shape[1], -1)) * mixing
+        problems = [(mixed.flatten(-2), targets, noise)]
+    else:
+        columns = (features.split(1, dim=1), targets.split(1, dim=1), noise.split(1))
+        problems = list(zip(*columns, strict=True))
+    solved = [_posterior(*problem, estimate=likelihood is not None) for problem in problems]
+    mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
+    precision = torch.stack([one.precision for one in solved])
+    layer.weights.set(mean, _factors(precision, layer.weights))
+    with torch.no_grad():
+        layer.offset.copy_(torch.cat([one.offset for one in solved]))
+    if likelihood is not None:
+        likelihood.start_noise(noise)
+    functions = [phi @ one.mean for (phi, _, _), one in zip(problems, solved, strict=True)]
+    return torch.cat(functions, dim=1) + layer.offset.detach()
+
+
+class _Posterior(NamedTuple):
+    """Of the weights, with the offset of each output at its best."""
+
+    mean: Float[Tensor, " F"]
+    precision: Float[Tensor, "F F"]
+    offset: Float[Tensor, " D"]
+
+
+def _posterior(
+    phi: Float[Tensor, "N D F"], y: Float[Tensor, "N D"], noise: Float[Tensor, " D"], estimate: bool
+) -> _Posterior:
+    """Of W ~ N(0, I) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place."""
+    seen = ~y.isnan()
+    size = phi.shape[-1]
+    offsets = _OFFSET * torch.eye(y.shape[1], dtype=phi.dtype).expand(len(y), -1, -1)
+    phi, y = torch.cat([phi, offsets], -1) * seen[..., None], torch.where(seen, y, 0.0)
+    gram = torch.einsum("ndf,ndg->dfg", phi, phi)
+    moment = torch.einsum("ndf,nd->df", phi, y)
+    for left in reversed(range(_ROUNDS if estimate else 1)):
+        precision = (gram / noise[:, None, None]).sum(0)
+        precision.diagonal().add_(1)
+        root = torch.linalg.cholesky(precision)
+        mean = torch.cholesky_solve((moment / noise[:, None]).sum(0)[:, None], root)[:, 0]
+        if left:
+            spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(root))
+            error = (y - phi @ mean).square().sum(0)
+            noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
+    return _Posterior(mean[:size], precision[:size, :size], _OFFSET * mean[size:])
+
+
+def _factors(precision: Tensor, weights: VariationalGaussian) -> Tensor:
+    """Of the closest q that `weights` can be: the inverses of the blocks of the precision."""
+    batch, size = weights.shift.shape
+    if not isinstance(weights, FullGaussian):
+        return torch.diag_embed(precision.diagonal(dim1=-2, dim2=-1).reshape(batch, size).rsqrt())
+    if len(precision) != batch:  # several forces in one regression
+        index = torch.arange(batch * size).reshape(batch, size)
+        precision = precision[0][index[:, :, None], index[:, None, :]]
+    covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
+    return torch.linalg.cholesky(covariance)
+
+
+def _features(layer: FourierLayer, values: Tensor) -> Tensor:
+    """Φ [N, G, F] at the frequencies q starts from."""
+    with torch.no_grad():
+        omega = layer.frequencies.center()[None]
+        return layer.features(values[None], omega)[0].flatten(-2)
+
+
+def _hidden_targets(
+    layer: FourierLayer, values: Tensor, oscillation: Oscillation | None, start: Start
+) -> Values:
+    """[N, H]: projections of the oscillation; else the inputs' principal components, and draws."""
+    count = layer.num_outputs
+    if oscillation is not None:
+        return oscillation.projections(count)
+    centred = start.x - start.x.mean(0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    kept = left[:, sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)][:, :count]
+    known = kept * math.sqrt(len(start.x))
+    with torch.no_grad():
+        features = _features(layer, values)[:, 0]
+        shape = (features.shape[1], count - known.shape[1])
+        weights = torch.randn(shape, generator=start.generator, dtype=torch.float64)
+        drawn = (features @ weights).numpy()
+    return np.concatenate([known, drawn], axis=1)
+
+
+def _near(
+    oscillation: Oscillation, shape: Sequence[int], resolution: float, generator: torch.Generator
+) -> Tensor:
+    """Frequencies of the oscillation and of its drift, of either sign; and a few next to 0.
+
+    Those let the layer leave rest: with the offset they cancel the transient of the others.
+    """
+    count = math.prod(shape)
+    offsets = draw_from(oscillation.offsets, oscillation.power, count, generator)
+    jitter = 0.05 * resolution * (torch.rand(count, generator=generator, dtype=torch.float64) - 0.5)
+    signs = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
+    omega = signs * (oscillation.frequency + offsets + jitter)
+    still = max(1, count // 10)
+    omega[:still] = 0.05 * resolution * torch.randn(still, generator=generator, dtype=torch.float64)
+    return omega.reshape(*shape)
+
+
+def _start_frequencies(
+    layer: FourierLayer, first: bool, targets: Values, oscillation: Oscillation | None, start: Start
+) -> None:
+    """Those of the input from a spectrum, those of hidden inputs from one draw of the prior.
+
+    At the mean of the prior, 0, all features would be the same.
+    """
+    frequencies = layer.frequencies
+    lengthscale = frequencies.lengthscale().detach().clone()
+    std = 0.1 / lengthscale[:, :, None, :].expand(frequencies.noise.shape)
+    omega = frequencies.noise / lengthscale[:, :, None, :]
+    if start.series and start.from_spectrum:
+        shape, std = omega.shape[:-1], std.clone()
+        resolution = 2 * math.pi / float(np.ptp(start.x))
+        if oscillation is None:
+            drawn = spectral_frequencies(start.x[:, 0], targets, shape, start.generator)
+        elif first:
+            drawn = _near(oscillation, shape, resolution, start.generator)
+        else:
+            drawn = torch.randn(shape, generator=start.generator, dtype=torch.float64)
+            drawn = drawn * oscillation.frequency / _SLOW
+        omega[..., -1], std[..., -1] = drawn, 0.1 * resolution
+        if not start.keep_lengthscale:
+            lengthscale[..., -1] = drawn.square().mean(-1).rsqrt()
+    frequencies.start(omega, std, lengthscale)

@@ -43,6 +43,7 @@ class Training:
     num_samples: int = 5
     objective: ObjectiveName = "elbo"
     rate: Rate = "cosine"
+    warmup: float = 0.05  # share of the steps; the first ones of Adam know no scale yet
     weight_decay: float = 0.0  # it would shrink variational means for no reason
     gradient_norm: float | None = 1e4
     stages: tuple[Stage, ...] = ()
@@ -73,6 +74,7 @@ class Training:
 
     def learning_rate_at(self, step: int) -> float:
         """The rate of `step` (from 0)."""
+        warm = min(1.0, (step + 1) / max(1.0, self.warmup * self.steps))
         if self.rate == "constant":
-            return self.learning_rate
-        return self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
+            return warm * self.learning_rate
+        return warm * self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2

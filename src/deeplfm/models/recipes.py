@@ -1,0 +1,201 @@
+"""Recipes: whole models as frozen settings, built for a data set.
+
+    model = FourierDLFM(hidden_dim=3).build(data, scaling, generator)
+
+Users speak in their own units: `decay` and `lengthscale` of the inputs are converted here, by the
+scaling of the data. Hidden functions have no units; their spread is about 1.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, final
+
+import torch
+from torch import Tensor
+
+from deeplfm.data import Dataset, Scaling
+from deeplfm.errors import InputError
+from deeplfm.greens_functions import FirstOrder, GreensFunction
+from deeplfm.layers import FourierLayer
+from deeplfm.layers.fourier import Combine, Weights
+from deeplfm.layers.frequencies import Treatment
+from deeplfm.likelihoods import Gaussian, Likelihood
+from deeplfm.models.deep_lfm import DeepLFM
+from deeplfm.models.initialise import Start, evenly, start_at_spectrum, start_fitted
+from deeplfm.models.skip import Concatenate, NoSkip, Skip
+from deeplfm.shapes import Memory, check_count
+
+FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
+WeightInit: TypeAlias = Literal["fitted", "prior"]
+SkipName: TypeAlias = Literal["concatenate", "none"]
+Units: TypeAlias = Literal["user", "scaled"]
+
+_SKIPS: dict[str, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
+
+
+@final
+@dataclass(frozen=True)
+class FourierDLFM:
+    """DLFM-RFF: layers of random Fourier response features.
+
+    greens_function:    a template, or one per layer; None is first order with a time constant of
+                        0.4 of the range of the inputs.
+    lengthscale:        of the forces over the inputs; None takes it from the data.
+    hidden_lengthscale: of the forces over hidden functions, whose spread is about 1.
+    frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
+    weight_init:        "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
+    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+    """
+
+    num_layers: int = 2
+    hidden_dim: int = 3
+    num_forces: int = 1
+    num_features: int = 100
+    greens_function: GreensFunction | Sequence[GreensFunction] | None = None
+    lengthscale: float | None = None
+    hidden_lengthscale: float = 0.12
+    memory: Memory = "zero"
+    inputs: Combine = "sum"
+    frequencies: Treatment = "fixed_noise"
+    frequency_init: FrequencyInit = "periodogram"
+    weights: Weights = "full"
+    weight_init: WeightInit = "fitted"
+    weight_scale: float | None = None
+    random_sensitivities: bool = False
+    shared_forces: bool = False
+    input_weights: bool = False
+    random_phases: bool = False
+    skip: SkipName = "concatenate"
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    units: Units = "user"
+
+    def __post_init__(self) -> None:
+        for name in ("num_layers", "hidden_dim", "num_forces", "num_features"):
+            check_count(name, getattr(self, name))
+        if self.skip not in _SKIPS:
+            raise InputError(
+                f"skip must be one of {sorted(_SKIPS)}; got {self.skip!r}. Choose one of them."
+            )
+        templates = self.greens_function
+        if isinstance(templates, Sequence) and len(templates) != self.num_layers:
+            raise InputError(
+                f"greens_function must be one, or one per layer ({self.num_layers}); got "
+                f"{len(templates)}. Add or remove some."
+            )
+
+    @classmethod
+    def paper(cls) -> "FourierDLFM":
+        """The settings of the paper; it trains them with `Training.paper()`.
+
+        The paper's lengthscale 0.01 is 0.01/√2 in the convention of this library.
+        """
+        return cls(
+            greens_function=FirstOrder(0.01),
+            lengthscale=0.01 / math.sqrt(2),
+            hidden_lengthscale=0.01 / math.sqrt(2),
+            frequency_init="prior",
+            weights="diagonal",
+            weight_init="prior",
+            weight_scale=1.0,
+            random_sensitivities=True,
+            likelihood=Gaussian(0.01),
+            units="scaled",
+        )
+
+    def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
+        """The model for `data`, in float64 on the CPU, started as the settings say."""
+        model = self.skeleton(scaling, generator)
+        layers = [layer for layer in model.layers if isinstance(layer, FourierLayer)]
+        start = Start(
+            *evenly(scaling.inputs(data.x), scaling.targets(data.y)),
+            generator,
+            from_spectrum=self.frequency_init == "periodogram",
+            keep_lengthscale=self.lengthscale is not None,
+        )
+        if self.weight_init == "fitted":
+            start_fitted(layers, model.skip, model.likelihood, start)
+        elif self.frequency_init == "periodogram":
+            start_at_spectrum(layers, start)
+        return model
+
+    def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
+        """The model before it has seen data, of the sizes that `scaling` has."""
+        inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
+        skip = _SKIPS[self.skip]()
+        layers = []
+        for number in range(self.num_layers):
+            last = number == self.num_layers - 1
+            width = inputs if number == 0 else skip.width(self.hidden_dim, inputs)
+            layers.append(
+                self._layer(number, width, outputs if last else self.hidden_dim, scaling, generator)
+            )
+        return DeepLFM(layers, skip, self.likelihood.tiled(outputs))
+
+    def _layer(
+        self,
+        number: int,
+        width: int,
+        outputs: int,
+        scaling: Scaling,
+        generator: torch.Generator | None,
+    ) -> FourierLayer:
+        last = number == self.num_layers - 1
+        unit = self._time_units(number, width, scaling)
+        template = self._template(number)
+        groups = outputs if last else 1
+        physics = template.tiled(groups, width)
+        if self.greens_function is not None:
+            physics = physics.rescaled(unit)
+        layer = FourierLayer(
+            width,
+            outputs,
+            greens_function=physics,
+            num_forces=self.num_forces,
+            num_features=self.num_features,
+            lengthscale=self._lengthscales(number, unit),
+            memory=self.memory,
+            inputs=self.inputs,
+            frequencies=self.frequencies,
+            weights=self.weights,
+            weight_scale=self.weight_scale or 1 / math.sqrt(self.num_features),
+            per_output=last,
+            shared_forces=self.shared_forces,
+            input_weights=self.input_weights,
+            random_phases=self.random_phases,
+            generator=generator,
+        )
+        if self.random_sensitivities:
+            _randomise(layer.sensitivities, generator)
+        if layer.output_sensitivities is not None:  # equal ones would make equal outputs
+            _randomise(layer.output_sensitivities, generator)
+        return layer
+
+    def _time_units(self, number: int, width: int, scaling: Scaling) -> Tensor:
+        """What one unit of each input of a layer is, in the units of the settings: [P]."""
+        unit = torch.ones(width, dtype=torch.float64)
+        direct = width if number == 0 else width - self.hidden_dim
+        if self.units == "user" and direct:
+            unit[width - direct :] = torch.tensor(scaling.input_scale[:direct])
+        return unit
+
+    def _lengthscales(self, number: int, unit: Tensor) -> Tensor:
+        """[P], in the units of the layer's inputs."""
+        hidden = 0 if number == 0 else self.hidden_dim
+        of_inputs = torch.full_like(unit, self.lengthscale or 1.0) / unit
+        if self.lengthscale is None:
+            of_inputs = torch.ones_like(unit)  # that of the data follows with the start
+        of_inputs[:hidden] = self.hidden_lengthscale
+        return of_inputs
+
+    def _template(self, number: int) -> GreensFunction:
+        templates = self.greens_function
+        if templates is None:
+            return FirstOrder(2.5)
+        return templates[number] if isinstance(templates, Sequence) else templates
+
+
+def _randomise(values: Tensor, generator: torch.Generator | None) -> None:
+    """From N(0, 1)."""
+    with torch.no_grad():
+        values.copy_(torch.randn(values.shape, generator=generator, dtype=torch.float64))
