@@ -1,7 +1,8 @@
 """deeplfm: deep latent force models, deep Gaussian processes whose every layer is a linear ODE.
 
-The front door: physics (`FirstOrder`, `SecondOrder`, `LinearODE`, `NoDynamics`) and the exact
-kernel of a shallow model. Closed forms are in `deeplfm.responses`, forces in `deeplfm.forces`.
+The front door: physics (`FirstOrder`, `SecondOrder`, `LinearODE`, `NoDynamics`), recipes
+(`FourierDLFM`) with their `Training`, and the exact kernel of a shallow model. `deeplfm.fitting`
+fits a recipe; closed forms are in `deeplfm.responses`, forces in `deeplfm.forces`.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +11,10 @@ from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
 from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
 from deeplfm.kernels import LatentForceKernel
+from deeplfm.likelihoods import Gaussian, StudentT
+from deeplfm.models import FourierDLFM
+from deeplfm.predictive import Predictive
+from deeplfm.training import Stage, Training
 
 try:
     __version__ = version("deeplfm")
@@ -19,13 +24,19 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 __all__ = [
     "DeepLFMError",
     "FirstOrder",
+    "FourierDLFM",
+    "Gaussian",
     "GreensFunction",
     "InputError",
     "LatentForceKernel",
     "LinearODE",
     "NoDynamics",
     "NumericalError",
+    "Predictive",
     "SecondOrder",
+    "Stage",
+    "StudentT",
+    "Training",
     "__version__",
     "from_long",
 ]

@@ -128,6 +128,22 @@ def from_long(
     return {"X": index, "y": wide}
 
 
+def inputs_table(X: Any, num_inputs: int) -> Values:
+    """New inputs as [N, P], checked against the number of inputs the model was fitted with."""
+    x, _ = _as_table("X", X, "x")
+    if x.shape[1] != num_inputs:
+        raise InputError(
+            f"X must have {num_inputs} input columns, as in the fit; got {x.shape[1]}. "
+            "Select the same columns."
+        )
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
+            "Remove those rows."
+        )
+    return x
+
+
 def fit_scaling(data: Dataset) -> Scaling:
     """The scaling of a training set. A constant target keeps its own units."""
     low, high = data.x.min(0), data.x.max(0)

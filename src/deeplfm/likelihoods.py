@@ -8,7 +8,7 @@ Owns the noise, one per output, and the mask. A likelihood given to a recipe is 
 
 import math
 from abc import ABC, abstractmethod
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -51,6 +51,15 @@ class Likelihood(nn.Module, ABC):
             inside = (high / low) ** 0.01
             variance = variance.clamp(min=low * inside, max=high / inside)
         self.noise.set(variance)
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make it again, as it is now."""
+        bounds = self.noise.bounds
+        return {
+            "noise_variance": self.noise_variance.detach(),
+            "learn": self.noise.raw is not None,
+            "bounds": None if bounds is None else tuple(bounds.tolist()),
+        }
 
     @abstractmethod
     def log_density(self, y: Tensor, f: Tensor) -> Tensor:
@@ -117,6 +126,9 @@ class StudentT(Likelihood):
         constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
         ratio = (y - f).square() / (nu * variance)
         return constant - torch.log(variance) / 2 - (nu + 1) / 2 * torch.log1p(ratio)
+
+    def arguments(self) -> dict[str, Any]:
+        return super().arguments() | {"degrees": self.degrees}
 
     def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
         # A chi-square of ν degrees as ν squared normals would need an integer ν; gamma has no

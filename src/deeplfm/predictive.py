@@ -23,8 +23,8 @@ _CHUNK = 2**22  # entries of [S, S, N, D] held at once in the CRPS
 class Predictive:
     """S function values per point, and the noise around them.
 
-    samples: [S, N, D]; noise_std: [D], 0 where there is none; degrees: of a Student-t noise, or
-    None for Gaussian noise; names: one per column.
+    samples: [S, N, D]; noise_std: [D], or [S, D] where samples have their own, 0 for none;
+    degrees: of a Student-t noise, or None for Gaussian noise; names: one per column.
     """
 
     samples: Values
@@ -41,7 +41,7 @@ class Predictive:
     @property
     def std(self) -> Values:
         """[N, D], of a new observation: the spread of the functions and the noise."""
-        return np.asarray(np.sqrt(self.samples.var(0) + self._noise_variance()))
+        return np.asarray(np.sqrt(self.samples.var(0) + self._noise_variance().mean(0)))
 
     def interval(self, probability: float = 0.9) -> tuple[Values, Values]:
         """The central interval that holds `probability` of the mixture."""
@@ -60,7 +60,7 @@ class Predictive:
         if not self.noise_std.any():
             return np.asarray(np.quantile(self.samples, level, axis=0))
         noise = self._noise()
-        reach = np.abs(noise.ppf(min(level, 1 - level))) * self.noise_std
+        reach = np.abs(noise.ppf(min(level, 1 - level))) * self._noise_std().max(0)
         low, high = self.samples.min(0) - reach, self.samples.max(0) + reach
         for _ in range(60):  # halves the bracket to rounding
             middle = (low + high) / 2
@@ -77,7 +77,7 @@ class Predictive:
         from scipy.special import logsumexp
 
         scaled = self._scaled(y)
-        logs = self._noise().logpdf(scaled) - np.log(self.noise_std)
+        logs = self._noise().logpdf(scaled) - np.log(self._noise_std())
         return np.asarray(logsumexp(logs, axis=0) - np.log(len(self.samples)))
 
     def crps(self, y: ArrayLike) -> Values:
@@ -92,13 +92,15 @@ class Predictive:
             level = levels[:, None, None]
             loss = (np.where(y < quantiles, 1.0, 0.0) - level) * (quantiles - y)
             return np.where(np.isnan(y), np.nan, 2 * loss.mean(0))
-        first = _mean_absolute(self.samples - y, self.noise_std).mean(0)
+        first = _mean_absolute(self.samples - y, self._noise_std()).mean(0)
+        std = np.broadcast_to(self._noise_std(), (len(self.samples), 1, self.samples.shape[2]))
         count = len(self.samples)
         second = np.zeros_like(first)
         step = max(1, _CHUNK // max(1, self.samples.size))
         for start in range(0, count, step):
             pairs = self.samples[start : start + step, None] - self.samples[None]
-            second += _mean_absolute(pairs, np.sqrt(2) * self.noise_std).sum((0, 1))
+            spread = np.sqrt(std[start : start + step, None] ** 2 + std[None] ** 2)
+            second += _mean_absolute(pairs, spread).sum((0, 1))
         return np.asarray(first - second / (2 * count**2))
 
     def sample_y(self, seed: int | None = None) -> Values:
@@ -109,7 +111,7 @@ class Predictive:
             noise = generator.standard_normal(shape)
         else:
             noise = generator.standard_t(self.degrees, shape)
-        return np.asarray(self.samples + self.noise_std * noise)
+        return np.asarray(self.samples + self._noise_std() * noise)
 
     def _noise(self) -> Any:
         """The distribution of the noise over its standard deviation."""
@@ -119,7 +121,11 @@ class Predictive:
 
     def _noise_variance(self) -> Values:
         factor = 1.0 if self.degrees is None else self.degrees / (self.degrees - 2)
-        return np.asarray(factor * self.noise_std**2)
+        return np.asarray(factor * self._noise_std() ** 2)
+
+    def _noise_std(self) -> Values:
+        """[1 or S, 1, D]."""
+        return self.noise_std.reshape(-1, 1, self.noise_std.shape[-1])
 
     def _observations(self, y: ArrayLike) -> Values:
         values = np.asarray(y, dtype=float)
@@ -136,7 +142,7 @@ class Predictive:
                 "a density needs observation noise; got a prediction without it (forces, say). "
                 "Use mean, std, interval or samples."
             )
-        return (self._observations(y) - self.samples) / self.noise_std
+        return (self._observations(y) - self.samples) / self._noise_std()
 
 
 def _mean_absolute(center: Values, std: Values) -> Values:

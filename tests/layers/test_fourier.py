@@ -174,7 +174,7 @@ def test_forces_drive_the_layer() -> None:
         for s in range(2):
             total = dlfm.responses.quadrature(
                 layer.greens_function,
-                lambda tau, s=s: layer.forces(tau[:, None], path)[s, :, 0].sum((-2, -1)),  # type: ignore[misc]
+                lambda tau, s=s: layer.forces(tau[None, :, None], path)[s, :, 0].sum((-2, -1)),  # type: ignore[misc]
                 x,
                 "zero",
             )
@@ -186,7 +186,9 @@ def test_local_reparameterisation_has_the_same_moments() -> None:
     x = batch.x[:3]
     with torch.no_grad():
         generator = torch.Generator().manual_seed(5)
-        local = layer.draw_local(SAMPLES, generator)(x.expand(SAMPLES, -1, -1))[:, :, 0]
+        local = layer.draw_for_training(SAMPLES, generator, local=True)(x.expand(SAMPLES, -1, -1))[
+            :, :, 0
+        ]
         functions = draw(layer, x)[:, :, 0]
     error = 5 * (functions.var(0) / SAMPLES).sqrt()
     assert ((local.mean(0) - functions.mean(0)).abs() <= 2 * error).all()
@@ -194,7 +196,7 @@ def test_local_reparameterisation_has_the_same_moments() -> None:
     assert ((local.var(0) - functions.var(0)).abs() <= 2 * spread).all()
     _, full, _ = shallow("full")
     with pytest.raises(dlfm.InputError, match="local reparameterisation needs"):
-        full.draw_local(2)
+        full.draw_for_training(2, local=True)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,8 @@ def test_resuming_is_bit_identical(tmp_path: Path, batch_size: int | None) -> No
     resumed.run()
     assert equal_models(whole, resumed)
     for column, values in whole.history().items():
+        if column == "seconds":
+            continue
         assert torch.equal(values, resumed.history()[column]), column
     assert [path.name for path in tmp_path.iterdir()] == ["state.safetensors"]
 
@@ -141,7 +143,7 @@ def test_bad_input(tmp_path: Path) -> None:
         Training(steps=0)
     with pytest.raises(dlfm.InputError, match="learning_rate must be above 0"):
         Training(learning_rate=-1.0)
-    with pytest.raises(dlfm.InputError, match="objective must be"):
+    with pytest.raises(dlfm.InputError, match="objective must be one of"):
         Training(objective="loss")  # type: ignore[arg-type]
     with pytest.raises(dlfm.InputError, match="stages must end one after the other"):
         Training(stages=(Stage(0.5, 1), Stage(0.2, 1)))

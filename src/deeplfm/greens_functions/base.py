@@ -10,7 +10,7 @@ Everything else is here, once: poles, residues, G(t), and `respond`, the answer 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -221,6 +221,16 @@ class GreensFunction(nn.Module, ABC):
                     f"{tuple(self.value(name).shape)}. Pass one number, or [D, P] of the layer."
                 ) from None
         return twin
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that make it again, as it is now."""
+        whole = {name: _quantity(quantity) for name, quantity in self.quantities.items()}
+        bounds = {name: q.bounds for name, q in whole.items() if q.bounds is not None}
+        return {name: quantity().detach() for name, quantity in whole.items()} | {
+            "normalised": self.normalised,
+            "learn": [name for name, quantity in whole.items() if quantity.raw is not None],
+            "bounds": {name: tuple(limits.tolist()) for name, limits in bounds.items()},
+        }
 
     def rescaled(self, unit: Tensor) -> "GreensFunction":
         """A copy of this one, [D, P], whose time is measured in `unit` [P] of this one's."""

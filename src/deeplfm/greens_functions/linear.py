@@ -5,7 +5,7 @@ Each number keeps its sign while it is learnt, so a stable ODE stays stable.
 """
 
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -56,6 +56,14 @@ class LinearODE(GreensFunction):
             found.append(Quadratic(half, half**2 - product, product))
         return tuple(found)
 
+    def arguments(self) -> dict[str, Any]:
+        learn = any(True for _ in self.parameters())
+        return {
+            "coefficients": self.coefficients.detach(),
+            "normalised": self.normalised,
+            "learn": learn,
+        }
+
     def inverse_times(self, name: str) -> int:
         return 2 if name.startswith("product") else 1
 
@@ -82,6 +90,9 @@ class NoDynamics(GreensFunction):
 
     def __init__(self) -> None:
         super().__init__({}, normalised=False, learn=False, bounds=None)
+
+    def arguments(self) -> dict[str, Any]:
+        return {}
 
     @property
     def stable(self) -> bool:

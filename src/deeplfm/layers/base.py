@@ -26,6 +26,15 @@ class Layer(nn.Module, ABC):
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Path:
         """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same."""
 
+    def draw_for_training(
+        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+    ) -> Path:
+        """What a training step evaluates once: may share or sample what a function may not.
+
+        `local` asks for values at the data instead of functions, from layers that can.
+        """
+        return self.draw(num_samples, generator)
+
     @abstractmethod
     def kl(self) -> Float[Tensor, ""]:
         """KL of everything this layer infers from its prior, each term once."""

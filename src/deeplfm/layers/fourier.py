@@ -92,19 +92,17 @@ class FourierLayer(Layer):
         self.weights: VariationalGaussian = family(shape, like=like, scale=weight_scale)
         self.offset = nn.Parameter(like.new_zeros(num_outputs))
 
-    def draw(
-        self,
-        num_samples: int,
-        generator: torch.Generator | None = None,
-        *,
-        shared_frequencies: bool = False,
-    ) -> FourierPath:
-        """Functions of this layer. `shared_frequencies`: one resampled Ω for all (in training)."""
-        omega = self.frequencies.draw(1 if shared_frequencies else num_samples, generator)
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> FourierPath:
+        omega = self.frequencies.draw(num_samples, generator)
         return FourierPath(self, omega, self.weights.draw(num_samples, generator))
 
-    def draw_local(self, num_samples: int, generator: torch.Generator | None = None) -> LocalDraw:
-        """Samples of f at the data instead of W: less noise in training, but not a function."""
+    def draw_for_training(
+        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+    ) -> FourierPath | LocalDraw:
+        """One resampled Ω for all samples; `local`: f at the data instead of W, with less noise."""
+        if not local:
+            omega = self.frequencies.draw(1, generator)
+            return FourierPath(self, omega, self.weights.draw(num_samples, generator))
         if not isinstance(self.weights, DiagonalGaussian) or self.output_sensitivities is not None:
             raise InputError(
                 "local reparameterisation needs weights='diagonal' without shared_forces; got "
@@ -136,13 +134,13 @@ class FourierLayer(Layer):
         combined = combined / math.sqrt(omega.shape[-1])
         return torch.cat([combined.real, combined.imag], dim=-1)
 
-    def forces(self, tau: Float[Tensor, "N P"], path: FourierPath) -> Float[Tensor, "S N D Q P"]:
+    def forces(self, tau: Float[Tensor, "S3 N P"], path: FourierPath) -> Float[Tensor, "S N D Q P"]:
         """The forces of each output that the same weights drive: u_{d,q,m} at `tau`.
 
         With shared forces those of D = 1; a plane wave has one force over all inputs, P = 1.
         """
         omega = path.omega.permute(0, 1, 4, 2, 3)[:, None]
-        phase = omega * tau[None, :, None, :, None, None]
+        phase = omega * tau[:, :, None, :, None, None]
         amplitude = self.amplitudes()[..., None] / math.sqrt(omega.shape[-1])
         if self.plane_wave:
             phase, amplitude = phase.sum(3, keepdim=True), amplitude.prod(1, keepdim=True)

@@ -100,7 +100,7 @@ class Frequencies(nn.Module):
     def start(self, omega: Tensor, std: Tensor | float, lengthscale: Tensor) -> None:
         """Start q(Ω) at N(omega, std²) and the prior at `lengthscale` [G, Q, P].
 
-        Where nothing is inferred, and with fixed noise, Ω is exactly `omega` and `std` says nothing.
+        With fixed noise, or nothing inferred, Ω is exactly `omega` and `std` says nothing.
         With fixed noise s is the one that costs least: s² (1 + ε²) - ωεs = 1/ℓ².
         """
         with torch.no_grad():

@@ -45,6 +45,15 @@ class DeepLFM(nn.Module):
         paths = tuple(layer.draw(num_samples, generator) for layer in self._layers())
         return DeepPath(paths, self.skip, num_samples)
 
+    def draw_for_training(
+        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+    ) -> "DeepPath":
+        """What one training step evaluates (`Layer.draw_for_training`)."""
+        paths = tuple(
+            layer.draw_for_training(num_samples, generator, local=local) for layer in self._layers()
+        )
+        return DeepPath(paths, self.skip, num_samples)
+
     def kl(self) -> Float[Tensor, ""]:
         """The sum over layers."""
         return torch.stack([layer.kl() for layer in self._layers()]).sum()
@@ -63,8 +72,11 @@ class DeepPath:
     num_samples: int
 
     def __call__(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "S N D"]:
-        f = self.paths[0](x[None])  # every sample sees the same inputs first
-        x = x.expand(self.num_samples, -1, -1)
-        for path in self.paths[1:]:
-            f = path(self.skip(f, x))
-        return f
+        return self.paths[-1](self.inputs(x, len(self.paths) - 1))
+
+    def inputs(self, x: Float[Tensor, "N P"], layer: int) -> Float[Tensor, "S3 N P2"]:
+        """What a layer sees when the model is asked at `x`; one set for all at the first."""
+        if layer == 0:
+            return x[None]
+        f = self.paths[layer - 1](self.inputs(x, layer - 1))
+        return self.skip(f, x.expand(self.num_samples, -1, -1))

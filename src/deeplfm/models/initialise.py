@@ -24,15 +24,16 @@ from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
 from deeplfm.models.skip import Skip
-from deeplfm.models.spectrum import draw_from, spectral_frequencies
+from deeplfm.models.spectrum import draw_from, periodogram, spectral_frequencies
 
 Values = NDArray[np.float64]
 
 _ROWS = 5000  # regressions need no more; evenly spread over the data
-_HIDDEN_NOISE = 0.002  # variance about the hidden targets: q(W) must keep a layer's noise small
+_HIDDEN_NOISE = 0.001  # variance about the hidden targets: q(W) must keep a layer's noise small
 _FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
 _OFFSET = 10.0  # prior standard deviation of the offsets
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
+_BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
 
 
 @final
@@ -165,8 +166,9 @@ def _factors(precision: Tensor, weights: VariationalGaussian) -> Tensor:
     if len(precision) != batch:  # several forces in one regression
         index = torch.arange(batch * size).reshape(batch, size)
         precision = precision[0][index[:, :, None], index[:, None, :]]
-    covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-    return torch.linalg.cholesky(covariance)
+    covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
+    factor: Tensor = torch.linalg.cholesky(covariance)
+    return factor
 
 
 def _features(layer: FourierLayer, values: Tensor) -> Tensor:
@@ -212,6 +214,20 @@ def _near(
     return omega.reshape(*shape)
 
 
+def _slower(oscillation: Oscillation, shape: Sequence[int], start: Start) -> Tensor:
+    """Frequencies of what is beside the oscillation: half from the spectrum below it, half slow."""
+    count = math.prod(shape)
+    drawn = torch.randn(count, generator=start.generator, dtype=torch.float64)
+    drawn = drawn * oscillation.frequency / _SLOW
+    omega, power = periodogram(start.x[:, 0], start.y)
+    below = omega < _BELOW * oscillation.frequency
+    if power[below].sum() > 0:
+        half = count // 2
+        drawn[:half] = draw_from(omega[below], power[below], half, start.generator)
+        drawn = drawn[torch.randperm(count, generator=start.generator)]
+    return drawn.reshape(*shape)
+
+
 def _start_frequencies(
     layer: FourierLayer, first: bool, targets: Values, oscillation: Oscillation | None, start: Start
 ) -> None:
@@ -231,8 +247,7 @@ def _start_frequencies(
         elif first:
             drawn = _near(oscillation, shape, resolution, start.generator)
         else:
-            drawn = torch.randn(shape, generator=start.generator, dtype=torch.float64)
-            drawn = drawn * oscillation.frequency / _SLOW
+            drawn = _slower(oscillation, shape, start)
         omega[..., -1], std[..., -1] = drawn, 0.1 * resolution
         if not start.keep_lengthscale:
             lengthscale[..., -1] = drawn.square().mean(-1).rsqrt()

@@ -3,7 +3,8 @@
     model = FourierDLFM(hidden_dim=3).build(data, scaling, generator)
 
 Users speak in their own units: `decay` and `lengthscale` of the inputs are converted here, by the
-scaling of the data. Hidden functions have no units; their spread is about 1.
+scaling of the data. Hidden functions have no units and a spread of about 1; to the physics they are
+like an input over its whole range.
 """
 
 import math
@@ -43,6 +44,8 @@ class FourierDLFM:
                         0.4 of the range of the inputs.
     lengthscale:        of the forces over the inputs; None takes it from the data.
     hidden_lengthscale: of the forces over hidden functions, whose spread is about 1.
+    frequencies:        "prior_draws" learns their scale alone, and is what does not overfit;
+                        "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
     frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
     weight_init:        "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
     units:              of decay and lengthscale: the user's, or those of the scaled inputs.
@@ -57,7 +60,7 @@ class FourierDLFM:
     hidden_lengthscale: float = 0.12
     memory: Memory = "zero"
     inputs: Combine = "sum"
-    frequencies: Treatment = "fixed_noise"
+    frequencies: Treatment = "prior_draws"
     frequency_init: FrequencyInit = "periodogram"
     weights: Weights = "full"
     weight_init: WeightInit = "fitted"
@@ -94,6 +97,7 @@ class FourierDLFM:
             greens_function=FirstOrder(0.01),
             lengthscale=0.01 / math.sqrt(2),
             hidden_lengthscale=0.01 / math.sqrt(2),
+            frequencies="fixed_noise",
             frequency_init="prior",
             weights="diagonal",
             weight_init="prior",
@@ -172,12 +176,17 @@ class FourierDLFM:
         return layer
 
     def _time_units(self, number: int, width: int, scaling: Scaling) -> Tensor:
-        """What one unit of each input of a layer is, in the units of the settings: [P]."""
-        unit = torch.ones(width, dtype=torch.float64)
+        """What one unit of each input of a layer is, in the units of the settings: [P].
+
+        A hidden function counts as an input of typical scale: its physics must not depend on
+        whether time is in seconds or hours.
+        """
+        if self.units == "scaled":
+            return torch.ones(width, dtype=torch.float64)
+        scales = torch.tensor(scaling.input_scale)
         direct = width if number == 0 else width - self.hidden_dim
-        if self.units == "user" and direct:
-            unit[width - direct :] = torch.tensor(scaling.input_scale[:direct])
-        return unit
+        typical = scales.log().mean().exp().expand(width - direct)
+        return torch.cat([typical, scales[:direct]])
 
     def _lengthscales(self, number: int, unit: Tensor) -> Tensor:
         """[P], in the units of the layer's inputs."""

@@ -1,6 +1,7 @@
-"""TRAINING: the loop, what is trainable when, checkpoints."""
+"""TRAINING: the loop, what is trainable when, restarts, checkpoints."""
 
 from deeplfm.training.loop import Trainer
+from deeplfm.training.restarts import Race
 from deeplfm.training.schedule import Stage, Training
 
-__all__ = ["Stage", "Trainer", "Training"]
+__all__ = ["Race", "Stage", "Trainer", "Training"]

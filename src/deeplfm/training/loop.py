@@ -5,6 +5,7 @@ finite. A loss that is not ends the training with the last good state restored a
 A trainer is all its state: saved and loaded, it goes on exactly where it was.
 """
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import final
@@ -12,11 +13,11 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
+from deeplfm import checkpoint
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.layers import Layer
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, elbo, multi_sample
-from deeplfm.training import checkpoint
 from deeplfm.training.schedule import Training
 
 CHECK_EVERY = 50
@@ -39,6 +40,7 @@ class Trainer:
         )
         self.step = 0
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
+        self._seconds: list[float] = []  # since the start, without pauses between runs
         self._good = self._snapshot()
 
     def run(
@@ -46,8 +48,10 @@ class Trainer:
     ) -> None:
         """Train up to step `until`, by default to the end; `report(step, loss)` now and then."""
         last = self.training.steps if until is None else min(until, self.training.steps)
+        started = time.perf_counter() - (self._seconds[-1] if self._seconds else 0.0)
         while self.step < last:
             self._records.append(self._one_step())
+            self._seconds.append(time.perf_counter() - started)
             self.step += 1
             if self.step % CHECK_EVERY == 0 or self.step == last:
                 self._check()
@@ -55,11 +59,18 @@ class Trainer:
                     report(self.step, float(self._records[-1][0]))
 
     def history(self) -> dict[str, Tensor]:
-        """The columns step, loss, expected_log_likelihood and kl, one entry per step."""
+        """step, loss, expected_log_likelihood, kl and seconds, one entry per step."""
         table = torch.stack(self._records).cpu() if self._records else torch.zeros(0, len(_COLUMNS))
-        return {"step": torch.arange(1, len(table) + 1)} | dict(
-            zip(_COLUMNS, table.unbind(1), strict=True)
-        )
+        columns = dict(zip(_COLUMNS, table.unbind(1), strict=True))
+        seconds = torch.tensor(self._seconds, dtype=torch.float64)
+        return {"step": torch.arange(1, len(table) + 1)} | columns | {"seconds": seconds}
+
+    def bound(self, num_samples: int = 16) -> float:
+        """The ELBO now, always with the same draws: what starts are compared by."""
+        generator = torch.Generator(device=self.data.x.device).manual_seed(0)
+        with torch.no_grad():
+            path = self.model.draw_for_training(num_samples, generator)
+            return float(elbo(self.model, self.data, path).objective)
 
     def save(self, path: Path) -> None:
         """Everything needed to go on, in one file."""
@@ -69,7 +80,9 @@ class Trainer:
                 state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
         state["generator"] = self.generator.get_state()
         state["step"] = torch.tensor(self.step)
-        state["history"] = torch.stack(list(self.history().values())[1:], dim=1)
+        history = self.history()
+        state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
+        state["seconds"] = history["seconds"]
         checkpoint.save(path, state)
 
     def load(self, path: Path) -> None:
@@ -95,6 +108,7 @@ class Trainer:
         self.generator.set_state(state["generator"])
         self.step = int(state["step"])
         self._records = list(state["history"].to(self.data.x).unbind(0))
+        self._seconds = state["seconds"].tolist()
         self._good = self._snapshot()
 
     def _one_step(self) -> Tensor:
@@ -105,8 +119,11 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self.training.learning_rate_at(self.step)
         self.optimiser.zero_grad(set_to_none=True)
-        path = self.model.draw(stage.num_samples, self.generator)
-        terms = _OBJECTIVES[self.training.objective](self.model, self._batch(), path)
+        path = self.model.draw_for_training(
+            stage.num_samples, self.generator, local=self.training.local_reparameterisation
+        )
+        objective = _OBJECTIVES[stage.objective or self.training.objective]
+        terms = objective(self.model, self._batch(), path)
         loss = -terms.objective
         loss.backward()
         if self.training.gradient_norm is not None:

@@ -13,16 +13,21 @@ from deeplfm.shapes import check_count
 
 ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
+Combination: TypeAlias = Literal["best", "mixture"]
+
+_OBJECTIVES = ("elbo", "multi_sample")
+_ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
 
 @final
 @dataclass(frozen=True)
 class Stage:
-    """Until this share of the steps: so many samples, these roles frozen."""
+    """Until this share of the steps: so many samples, these roles frozen, this objective."""
 
     until: float
     num_samples: int
     frozen: frozenset[str] = frozenset()
+    objective: ObjectiveName | None = None  # None: that of the training
 
     def __post_init__(self) -> None:
         check_count("num_samples", self.num_samples)
@@ -30,14 +35,29 @@ class Stage:
             raise InputError(
                 f"until must be a share of the steps in (0, 1]; got {self.until:g}. Use 1 for all."
             )
+        unknown = set(self.frozen) - _ROLES
+        if unknown:
+            raise InputError(
+                f"frozen must name roles among {sorted(_ROLES)}; got {sorted(unknown)}. "
+                "Correct the name."
+            )
+        _check_choice("objective", self.objective, (*_OBJECTIVES, None))
 
 
 @final
 @dataclass(frozen=True)
 class Training:
-    """AdamW without weight decay, a cosine rate, one stage, unless said otherwise."""
+    """AdamW without weight decay, a cosine rate, one stage, unless said otherwise.
 
-    steps: int = 3000
+    restarts, combine: train so many starts; keep the one with the best bound, or predict with the
+                       mixture of the better half. Weak starts are dropped on the way.
+    held_out:          a share of the observations, in blocks, on which to find the number of steps
+                       before all data are fitted with it; 0 trains all steps at once.
+    local_reparameterisation: sample values at the data, not weights (diagonal weights only).
+    checkpoint_every:  steps between checkpoints, where a folder for them is given.
+    """
+
+    steps: int = 200
     learning_rate: float = 0.01
     batch_size: int | None = None
     num_samples: int = 5
@@ -47,23 +67,52 @@ class Training:
     weight_decay: float = 0.0  # it would shrink variational means for no reason
     gradient_norm: float | None = 1e4
     stages: tuple[Stage, ...] = ()
+    local_reparameterisation: bool = False
+    restarts: int = 1
+    combine: Combination = "best"
+    held_out: float = 0.0
+    checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
-        check_count("steps", self.steps)
-        check_count("num_samples", self.num_samples)
+        for name in ("steps", "num_samples", "restarts", "checkpoint_every"):
+            check_count(name, getattr(self, name))
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
-        if not self.learning_rate > 0:
+        if not 0 < self.learning_rate < math.inf:
             raise InputError(
                 f"learning_rate must be above 0; got {self.learning_rate:g}. Start with 0.01."
             )
-        if self.objective not in ("elbo", "multi_sample"):
-            raise InputError(
-                f"objective must be 'elbo' or 'multi_sample'; got {self.objective!r}. Choose one."
-            )
+        for name in ("warmup", "held_out"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(
+                    f"{name} must be a share in [0, 1); got {getattr(self, name):g}. Use 0.1."
+                )
+        _check_choice("objective", self.objective, _OBJECTIVES)
+        _check_choice("rate", self.rate, ("cosine", "constant"))
+        _check_choice("combine", self.combine, ("best", "mixture"))
         shares = [stage.until for stage in self.stages]
         if shares != sorted(shares):
             raise InputError(f"stages must end one after the other; got {shares}. Sort them.")
+
+    @classmethod
+    def paper(cls, steps: int = 2000) -> "Training":
+        """The paper's schedule: 1 sample for 100 steps, then 100; Ω frozen for 200 steps, the
+        hyperparameters for 300; a constant rate. Fewer steps shorten the stages in proportion.
+        """
+        share = min(1.0, steps / 2000) / steps
+        both, one = frozenset({"frequencies", "hyperparameters"}), frozenset({"hyperparameters"})
+        return cls(
+            steps=steps,
+            num_samples=100,
+            rate="constant",
+            warmup=0.0,
+            gradient_norm=None,
+            stages=(
+                Stage(100 * share, 1, both),
+                Stage(200 * share, 100, both),
+                Stage(300 * share, 100, one),
+            ),
+        )
 
     def stage(self, step: int) -> Stage:
         """The stage that `step` (from 0) is in."""
@@ -74,7 +123,15 @@ class Training:
 
     def learning_rate_at(self, step: int) -> float:
         """The rate of `step` (from 0)."""
-        warm = min(1.0, (step + 1) / max(1.0, self.warmup * self.steps))
+        rate = self.learning_rate * min(1.0, (step + 1) / max(1.0, self.warmup * self.steps))
         if self.rate == "constant":
-            return warm * self.learning_rate
-        return warm * self.learning_rate * (1 + math.cos(math.pi * step / self.steps)) / 2
+            return rate
+        return rate * (1 + math.cos(math.pi * step / self.steps)) / 2
+
+
+def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise InputError(
+            f"{name} must be one of {[choice for choice in choices if choice]}; got {value!r}. "
+            "Choose one of them."
+        )

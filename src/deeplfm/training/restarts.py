@@ -1,0 +1,119 @@
+"""Several starts of one model: trained side by side, the weak ones dropped on the way.
+
+    after 20 % of the steps the better half goes on; for the best alone, a half of it after 50 %
+
+Starts are compared by the ELBO. On an accelerator they run at the same time, each in a stream of
+its own; every start has its own random numbers, so what it becomes does not depend on the others.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import final
+
+import torch
+
+from deeplfm.errors import InputError
+from deeplfm.training.loop import Trainer
+
+_TOGETHER = 8  # starts at one time on one accelerator
+Report = Callable[[int, float], None]
+
+
+@final
+class Race:
+    """Trainers of the same data and settings, by their number; `alive` are still in it."""
+
+    def __init__(self, trainers: Sequence[Trainer], folder: Path | None = None) -> None:
+        if not trainers:
+            raise InputError("trainers must hold one or more; got none. Add a start.")
+        self.trainers, self.folder = list(trainers), folder
+        self.training = trainers[0].training
+        self.alive = list(range(len(trainers)))
+
+    def run(self, until: int | None = None, report: Report | None = None) -> None:
+        """Train up to step `until`, dropping starts at their marks, with checkpoints on the way."""
+        last = self.training.steps if until is None else min(until, self.training.steps)
+        while (now := self._step()) < last:
+            target = min(self._next_stop(now), last)
+            self._advance(target, report)
+            kept = self._keep_at(target)
+            if kept < len(self.alive):
+                ranked = sorted(self.alive, key=lambda k: -self.trainers[k].bound())
+                self.alive = sorted(ranked[:kept])
+            if self.folder is not None:
+                self._save(self.folder)
+
+    def chosen(self) -> list[int]:
+        """The starts to predict with: the best of those alive, or all of them."""
+        if self.training.combine == "mixture" or len(self.alive) == 1:
+            return list(self.alive)
+        return [max(self.alive, key=lambda k: self.trainers[k].bound())]
+
+    def resume(self) -> None:
+        """Go on from the checkpoints in the folder, if there are any."""
+        state = self.folder / "race.json" if self.folder is not None else None
+        if self.folder is None or state is None or not state.exists():
+            return
+        self.alive = [int(k) for k in json.loads(state.read_text(encoding="utf-8"))["alive"]]
+        step = json.loads(state.read_text(encoding="utf-8"))["step"]
+        for k in self.alive:
+            self.trainers[k].load(self.folder / f"start_{k}_{step}.safetensors")
+
+    def _advance(self, target: int, report: Report | None) -> None:
+        def one(k: int) -> None:
+            device = self.trainers[k].data.x.device
+            cuda = device.type == "cuda" and len(self.alive) > 1
+            if cuda:
+                stream = torch.cuda.Stream(device)
+                stream.wait_stream(torch.cuda.current_stream(device))
+            with torch.cuda.stream(stream) if cuda else nullcontext():
+                self.trainers[k].run(until=target, report=report if k == self.alive[0] else None)
+            if cuda:
+                stream.synchronize()
+
+        if self.trainers[0].data.x.device.type == "cuda" and len(self.alive) > 1:
+            with ThreadPoolExecutor(min(_TOGETHER, len(self.alive))) as pool:
+                list(pool.map(one, self.alive))
+        else:
+            for k in self.alive:
+                one(k)
+
+    def _save(self, folder: Path) -> None:
+        """Every start, then the file that names them: an interruption leaves the state before."""
+        step = self._step()
+        for k in self.alive:
+            self.trainers[k].save(folder / f"start_{k}_{step}.safetensors")
+        partial = folder / ".race.json.partial"
+        partial.write_text(json.dumps({"alive": self.alive, "step": step}), encoding="utf-8")
+        os.replace(partial, folder / "race.json")
+        for old in folder.glob("start_*_*.safetensors"):
+            if old.stem.rsplit("_", 1)[1] != str(step):
+                old.unlink()
+
+    def _step(self) -> int:
+        return min(self.trainers[k].step for k in self.alive)
+
+    def _marks(self) -> dict[int, int]:
+        """How many starts go on after which step."""
+        count, steps = len(self.trainers), self.training.steps
+        marks = {max(1, round(0.2 * steps)): math.ceil(count / 2)}
+        if self.training.combine == "best":
+            marks[max(1, round(0.5 * steps))] = math.ceil(count / 4)
+        return marks
+
+    def _keep_at(self, step: int) -> int:
+        return self._marks().get(step, len(self.trainers))
+
+    def _next_stop(self, step: int) -> int:
+        """The next mark or checkpoint."""
+        stops = [mark for mark in self._marks() if mark > step and len(self.trainers) > 1]
+        if self.folder is not None:
+            stops.append(
+                (step // self.training.checkpoint_every + 1) * self.training.checkpoint_every
+            )
+        return min([*stops, self.training.steps])
