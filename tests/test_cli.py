@@ -27,6 +27,19 @@ def test_demo_prints_errors_and_saves_the_picture(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "forces_and_responses.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_reproduce_runs_what_was_asked_for(tmp_path: Path) -> None:
+    options = ["--smoke", "--models", "dlfm-rff", "--seeds", "0", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli.app, ["reproduce", "toy", *options])
+    assert result.exit_code == 0, result.output
+    assert "rmse_t" in result.output
+    assert [path.name for path in (tmp_path / "smoke" / "toy").iterdir()] == [
+        "dlfm-rff_figure_imputation_extrapolation_0.json"
+    ]
+    done = deeplfm_command("reproduce", "toy", "--models", "nothing")
+    assert done.returncode == 2
+    assert "must leave something to run" in done.stderr
+
+
 def test_bad_usage_is_2() -> None:
     assert deeplfm_command("demo", "--sead", "1").returncode == 2
     assert deeplfm_command("domo").returncode == 2

@@ -48,6 +48,46 @@ def demo(
     console.print(f"All errors are below {ERROR_BAR:g}. Picture: {result.figure}", soft_wrap=True)
 
 
+@app.command()
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="toy, physio or overconfidence.")],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    smoke: Annotated[bool, typer.Option("--smoke", help="Seconds, not minutes.")] = False,
+    models: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    datasets: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    seeds: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    data: Annotated[Path | None, typer.Option(help="Folder of the data files.")] = None,
+) -> None:
+    """Run an experiment of the paper; results that are there already are kept."""
+    from deeplfm import experiments
+    from deeplfm.experiments import registry, report
+
+    chosen = [
+        cell
+        for cell in experiments.cells(experiment)
+        if (not models or cell.model in models.split(","))
+        and (not datasets or cell.dataset in datasets.split(","))
+        and (not seeds or str(cell.seed) in seeds.split(","))
+    ]
+    if not chosen:
+        raise InputError(
+            "models, datasets and seeds must leave something to run; got none. Widen them."
+        )
+    console = Console()
+    out = out / "smoke" if smoke else out  # never beside real results
+    for cell in chosen:
+        console.print(f"{cell.experiment}: {cell.name}")
+        experiments.run(registry.smoke(cell) if smoke else cell, out, device=device, data=data)
+    headings, rows = report.table(report.load_results(out, experiment))
+    shown = Table(title=experiment)
+    for heading in headings:
+        shown.add_column(heading)
+    for row in rows:
+        shown.add_row(*row)
+    console.print(shown)
+
+
 def main() -> None:
     """The entry point: runs a command and turns what went wrong into one sentence and a code."""
     try:

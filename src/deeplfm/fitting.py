@@ -22,6 +22,7 @@ from deeplfm.likelihoods import StudentT
 from deeplfm.models import DeepLFM, FourierDLFM
 from deeplfm.objectives import Batch
 from deeplfm.predictive import Predictive
+from deeplfm.progress import progress_bar
 from deeplfm.shapes import check_count
 from deeplfm.training import Race, Trainer, Training
 from deeplfm.training.held_out import best_steps, split
@@ -138,13 +139,30 @@ def fit(
     dtype: torch.dtype = torch.float32,
     checkpoints: Path | None = None,
     report: Report | None = None,
+    progress: bool = True,
 ) -> FittedModel:
     """Build and train. With a folder for checkpoints it goes on from those it finds there.
 
-    `report(step, loss)` is called now and then. An interrupt from the keyboard ends the training
-    and returns what there is; the checkpoints stay.
+    `report(step, loss)` is called now and then, in place of the progress bar. An interrupt from the
+    keyboard ends the training and returns what there is; the checkpoints stay.
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
+    if report is None:
+        with progress_bar(training.steps, progress) as shown:
+            return _fit(data, recipe, training, seed, device, dtype, checkpoints, shown)
+    return _fit(data, recipe, training, seed, device, dtype, checkpoints, report)
+
+
+def _fit(
+    data: Dataset,
+    recipe: FourierDLFM,
+    training: Training,
+    seed: int,
+    device: str,
+    dtype: torch.dtype,
+    checkpoints: Path | None,
+    report: Report | None,
+) -> FittedModel:
     scaling = fit_scaling(data)
     batch = _batch(data, scaling, device, dtype)
     steps = training.steps

@@ -26,17 +26,20 @@ class Series:
     tests: dict[str, Rows] = field(default_factory=dict)
     truth: Values | None = None
 
-    def training(self) -> Values:
-        """The values to train on: NaN wherever a test looks."""
+    def training(self, *names: str) -> Values:
+        """The values to train on: NaN where the named tests look, by default all of them."""
         hidden = np.zeros(self.values.shape, dtype=bool)
-        for rows in self.tests.values():
-            hidden |= rows
+        for name in names or self.tests:
+            hidden |= self._test(name)
         return np.where(hidden, np.nan, self.values)
 
     def test(self, name: str) -> Values:
         """The values that the test `name` scores, NaN elsewhere."""
+        return np.where(self._test(name), self.values, np.nan)
+
+    def _test(self, name: str) -> Rows:
         if name not in self.tests:
             raise InputError(
                 f"name must be one of {sorted(self.tests)}; got {name!r}. Choose one of them."
             )
-        return np.where(self.tests[name], self.values, np.nan)
+        return self.tests[name]

@@ -1,0 +1,6 @@
+"""EXPERIMENTS: tables and figures as data; one run is one JSON."""
+
+from deeplfm.experiments.registry import Cell, cells
+from deeplfm.experiments.run import run
+
+__all__ = ["Cell", "cells", "run"]
