@@ -1,10 +1,11 @@
 """Variational Gaussians, measured against the standard normal.
 
     q(w) = N(μ, CCᵀ),  w = μ + Cε;   KL(q ‖ N(0, I)) = ½ (|μ|² + |C|² - F - 2 log det C)
-    μ = μ0 + C0 a,  C = C0 B        (μ0, C0) as last `set`, a and B what is learnt
+    μ = μ0 + u C0 a,  C = C0 B      (μ0, C0) as last `set`, a and B what is learnt
 
 Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
-of an optimiser in a and B are in units of the spread of q as it was set, in every direction.
+of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u)
+that many noisy ones at once do not undo a fit.
 """
 
 from abc import ABC, abstractmethod
@@ -17,17 +18,21 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.shapes import check_finite, check_shape
 
+_UNIT = 0.3  # of a standard deviation, once q was set; 1 before
+
 
 class VariationalGaussian(nn.Module, ABC):
     """A batch of F-dimensional Gaussians, `shape` = [..., F], started at N(0, scale² I)."""
 
     center: Tensor
     frame: Tensor
+    unit: Tensor
 
     def __init__(self, shape: Sequence[int], *, scale: float, like: Tensor) -> None:
         super().__init__()
         zeros = like.detach().new_zeros(*shape)
         self.register_buffer("center", zeros.clone())
+        self.register_buffer("unit", zeros.new_ones(()))
         self.shift = nn.Parameter(zeros)
         self.log_diagonal = nn.Parameter(torch.full_like(zeros, scale).log().detach())
 
@@ -73,7 +78,7 @@ class DiagonalGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.center + self.frame * self.shift
+        return self.center + self.unit * self.frame * self.shift
 
     @property
     def std(self) -> Tensor:
@@ -103,6 +108,7 @@ class DiagonalGaussian(VariationalGaussian):
         with torch.no_grad():
             self.center.copy_(mean)
             self.frame.copy_(diagonal)
+            self.unit.fill_(_UNIT)
             self.shift.zero_()
             self.log_diagonal.zero_()
 
@@ -119,7 +125,7 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.center + _times(self.frame, self.shift)
+        return self.center + _times(self.frame, self.unit * self.shift)
 
     @property
     def factor(self) -> Tensor:
@@ -127,7 +133,8 @@ class FullGaussian(VariationalGaussian):
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        return self.center + _times(self.frame, self.shift + _times(self._relative(), noise))
+        relative = self.unit * self.shift + _times(self._relative(), noise)
+        return self.center + _times(self.frame, relative)
 
     def kl(self) -> Tensor:
         twice = 2 * (self.log_diagonal + self.frame.diagonal(dim1=-2, dim2=-1).log())
@@ -145,6 +152,7 @@ class FullGaussian(VariationalGaussian):
         with torch.no_grad():
             self.center.copy_(mean)
             self.frame.copy_(factor)
+            self.unit.fill_(_UNIT)
             for learnt in (self.shift, self.log_diagonal, self.below_diagonal):
                 learnt.zero_()
 

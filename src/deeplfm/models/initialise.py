@@ -215,17 +215,21 @@ def _near(
 
 
 def _slower(oscillation: Oscillation, shape: Sequence[int], start: Start) -> Tensor:
-    """Frequencies of what is beside the oscillation: half from the spectrum below it, half slow."""
-    count = math.prod(shape)
-    drawn = torch.randn(count, generator=start.generator, dtype=torch.float64)
+    """Frequencies of what is beside the oscillation: slow ones, and some of an output's spectrum.
+
+    As many of the latter as the output has power there, up to a half.
+    """
+    drawn = torch.randn(*shape, generator=start.generator, dtype=torch.float64)
     drawn = drawn * oscillation.frequency / _SLOW
-    omega, power = periodogram(start.x[:, 0], start.y)
-    below = omega < _BELOW * oscillation.frequency
-    if power[below].sum() > 0:
-        half = count // 2
-        drawn[:half] = draw_from(omega[below], power[below], half, start.generator)
-        drawn = drawn[torch.randperm(count, generator=start.generator)]
-    return drawn.reshape(*shape)
+    for group, values in enumerate(drawn.flatten(1)):
+        own = start.y if len(drawn) == 1 else start.y[:, group : group + 1]
+        omega, power = periodogram(start.x[:, 0], own)
+        below = omega < _BELOW * oscillation.frequency
+        count = round(min(0.5, power[below].sum()) * len(values))
+        if count:
+            values[:count] = draw_from(omega[below], power[below], count, start.generator)
+            values.copy_(values[torch.randperm(len(values), generator=start.generator)])
+    return drawn
 
 
 def _start_frequencies(

@@ -57,7 +57,7 @@ class Training:
     checkpoint_every:  steps between checkpoints, where a folder for them is given.
     """
 
-    steps: int = 200
+    steps: int = 300
     learning_rate: float = 0.01
     batch_size: int | None = None
     num_samples: int = 5
