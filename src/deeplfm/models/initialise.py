@@ -30,6 +30,7 @@ Values = NDArray[np.float64]
 
 _ROWS = 5000  # regressions need no more; evenly spread over the data
 _HIDDEN_NOISE = 0.001  # variance about the hidden targets: q(W) must keep a layer's noise small
+_ALIKE = 20  # neighbouring errors of a phase are one: so few of the targets count for its spread
 _FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
 _OFFSET = 10.0  # prior standard deviation of the offsets
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
@@ -155,6 +156,9 @@ def _posterior(
             spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(root))
             error = (y - phi @ mean).square().sum(0)
             noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
+    if not estimate:
+        precision = (gram / noise[:, None, None]).sum(0) / _ALIKE
+        precision.diagonal().add_(1)
     return _Posterior(mean[:size], precision[:size, :size], _OFFSET * mean[size:])
 
 
@@ -205,8 +209,15 @@ def _near(
     Those let the layer leave rest: with the offset they cancel the transient of the others.
     """
     count = math.prod(shape)
-    offsets = draw_from(oscillation.offsets, oscillation.power, count, generator)
-    jitter = 0.05 * resolution * (torch.rand(count, generator=generator, dtype=torch.float64) - 0.5)
+    offsets = draw_from(oscillation.offsets, oscillation.amplitude, count, generator)
+    # Lines a resolution apart would repeat the first phase after the last; half of the drift is
+    # therefore one smooth function, and the lines of the other half are widened to a spectrum.
+    smooth = count // 2
+    bandwidth = oscillation.bandwidth
+    offsets[:smooth] = bandwidth * torch.randn(smooth, generator=generator, dtype=torch.float64)
+    offsets = offsets[torch.randperm(count, generator=generator)]
+    width = resolution if bandwidth > 0 else 0.05 * resolution
+    jitter = width * (torch.rand(count, generator=generator, dtype=torch.float64) - 0.5)
     signs = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
     omega = signs * (oscillation.frequency + offsets + jitter)
     still = max(1, count // 10)

@@ -33,14 +33,19 @@ _STEADY_CYCLES = 6  # so many are taken as steady
 class Oscillation:
     """ω0, e^{jφ} at the inputs it was asked for [N], and its spectrum about ω0.
 
-    offsets, power: angular frequencies relative to ω0, and their shares; a steady oscillation has
-    one, at 0.
+    offsets, amplitude: of its spectrum, relative to ω0; a steady oscillation has one, at 0.
     """
 
     frequency: float
     values: NDArray[np.complex128]
     offsets: Values
-    power: Values
+    amplitude: Values
+
+    @property
+    def bandwidth(self) -> float:
+        """The standard deviation of the spectrum: how fast the phase drifts."""
+        power = self.amplitude**2
+        return math.sqrt(float((power * self.offsets**2).sum() / power.sum()))
 
     def projections(self, count: int) -> Values:
         """cos(φ - θ_i) [N, count], whose functions add up to any function of φ."""
@@ -163,8 +168,8 @@ def _evidence(waves: Values, y: Values) -> float:
 def _demodulated(x: Values, y: Values, frequency: float, centers: Values) -> NDArray[np.complex128]:
     """Slow complex amplitudes [T, D] of the fundamental, in windows that move over the series.
 
-    Local least squares with harmonics, so that they do not leak; an output that was hardly observed
-    in a window counts little there.
+    Local least squares with harmonics, so that they do not leak, and with a slope, so that a drift
+    does no harm at the ends; an output that was hardly observed in a window counts little there.
     """
     period = 2 * math.pi / frequency
     harmonics = np.arange(1, 4)
@@ -175,16 +180,21 @@ def _demodulated(x: Values, y: Values, frequency: float, centers: Values) -> NDA
     amplitudes = np.zeros((len(centers), y.shape[1]), dtype=complex)
     support = np.zeros((len(centers), y.shape[1]))
     order = np.argsort(x)
+    count = waves.shape[1]
+    ridge = np.diag([1e-3] * count + [1e-1] * 2)
     for row, center in enumerate(centers):
-        reach = 4 * _WINDOW * period
-        low, high = np.searchsorted(x[order], [center - reach, center + reach])
+        low, high = np.searchsorted(x[order], center + np.array([-4, 4]) * _WINDOW * period)
         near = order[low:high]
-        weight = np.exp(-(((x[near] - center) / (_WINDOW * period)) ** 2) / 2)
+        lag = (x[near] - center) / (_WINDOW * period)
+        weight = np.exp(-(lag**2) / 2)
+        fundamental = waves[near][:, [1, 1 + len(harmonics)]]
+        local = np.concatenate([waves[near], lag[:, None] * fundamental], axis=1)
         for output in range(y.shape[1]):
             seen = weight * observed[near, output]
-            weighted = waves[near] * seen[:, None]
-            gram = weighted.T @ waves[near] + 1e-3 * np.eye(waves.shape[1])
-            solution = np.linalg.solve(gram, weighted.T @ filled[near, output])
+            weighted = local * seen[:, None]
+            solution = np.linalg.solve(
+                weighted.T @ local + ridge, weighted.T @ filled[near, output]
+            )
             amplitudes[row, output] = solution[1] - 1j * solution[1 + len(harmonics)]
             support[row, output] = seen.sum() / max(weight.sum(), 1e-300)
     size = np.sqrt((np.abs(amplitudes) ** 2).mean(0))
