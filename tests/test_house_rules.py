@@ -76,11 +76,9 @@ def readme_example() -> str:
 
 def test_readme_example_runs_as_printed() -> None:
     assert len([line for line in readme_example().splitlines() if line.strip()]) <= 11
-    sampled, exact = map(
-        float, run(f"import torch; torch.manual_seed(0)\n{readme_example()}").stdout.split()
-    )
-    # The standard error of a standard deviation of S Gaussian draws is about σ / sqrt(2S).
-    assert abs(sampled - exact) <= 5 * exact / (2 * 500) ** 0.5
+    errors, coverage = run(readme_example()).stdout.splitlines()
+    assert all(float(value) < 1 for value in errors.strip("[]").split())  # better than the mean
+    assert all(float(value) > 0.5 for value in coverage.strip("[]").split())
 
 
 def test_readme_points_at_what_exists() -> None:
