@@ -77,11 +77,7 @@ def dataset(X: Any, y: Any) -> Dataset:
             f"X and y must have the same number of rows; got {len(x)} and {len(targets)}. "
             "Give every output a row, with NaN where it was not observed."
         )
-    if not np.isfinite(x).all():
-        raise InputError(
-            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
-            "Remove those rows; gaps belong in y."
-        )
+    _check_finite_inputs(x)
     if np.isinf(targets).any():
         raise InputError(
             f"y must be finite or NaN; got {int(np.isinf(targets).sum())} infinite entries. "
@@ -136,11 +132,7 @@ def inputs_table(X: Any, num_inputs: int) -> Values:
             f"X must have {num_inputs} input columns, as in the fit; got {x.shape[1]}. "
             "Select the same columns."
         )
-    if not np.isfinite(x).all():
-        raise InputError(
-            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
-            "Remove those rows."
-        )
+    _check_finite_inputs(x)
     return x
 
 
@@ -154,6 +146,14 @@ def fit_scaling(data: Dataset) -> Scaling:
         origin = low - 0.1 * scale
     mean, std = np.nanmean(data.y, axis=0), np.nanstd(data.y, axis=0)
     return Scaling(origin, _or_one(scale), mean, _or_one(std))
+
+
+def _check_finite_inputs(x: Values) -> None:
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
+            "Remove those rows; gaps belong in y."
+        )
 
 
 def _or_one(scale: Values) -> Values:

@@ -8,7 +8,6 @@ Both are written whole or not at all; the JSON comes last and names the checksum
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deeplfm import checkpoint
+from deeplfm import files
 from deeplfm.configs import from_json, to_json
 from deeplfm.data import Scaling
 from deeplfm.errors import InputError
@@ -46,11 +45,9 @@ def save(model: FittedModel, folder: Path | str) -> None:
         tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
         tensors |= {f"history.{k}.{name}": torch.tensor(v) for name, v in history.items()}
     numbers = folder / "model.safetensors"
-    checkpoint.save(numbers, tensors)
+    files.save_tensors(numbers, tensors)
     settings["sha256"] = _checksum(numbers)
-    partial = folder / ".model.json.partial"
-    partial.write_text(json.dumps(settings, indent=1), encoding="utf-8")
-    os.replace(partial, folder / "model.json")
+    files.save_json(folder / "model.json", settings)
 
 
 def load(folder: Path | str, device: str = "cpu") -> FittedModel:
@@ -63,7 +60,7 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
             f"{numbers} must be the file that model.json names; it is missing or was changed. "
             "Copy the whole folder again."
         )
-    tensors = checkpoint.load(numbers)
+    tensors = files.load_tensors(numbers)
     scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
     recipe = from_json(settings["recipe"])
     members, histories = [], []

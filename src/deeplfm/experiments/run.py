@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from deeplfm import metrics
+from deeplfm import files, metrics
 from deeplfm.configs import to_json
 from deeplfm.data import dataset
 from deeplfm.datasets import Series, physio, toy
@@ -51,10 +51,7 @@ def run(
         "metrics": {task: _score(model, series, task) for task in cell.tasks},
         "learning_curve": _curve(model),
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.partial")
-    partial.write_text(json.dumps(result, indent=1), encoding="utf-8")
-    os.replace(partial, file)
+    files.save_json(file, result)
     return result
 
 

@@ -13,7 +13,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from deeplfm import checkpoint
+from deeplfm import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.layers import Layer
 from deeplfm.models import DeepLFM
@@ -83,11 +83,11 @@ class Trainer:
         history = self.history()
         state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
         state["seconds"] = history["seconds"]
-        checkpoint.save(path, state)
+        files.save_tensors(path, state)
 
     def load(self, path: Path) -> None:
         """Go on from a file of `save`, of the same model and training."""
-        state = checkpoint.load(path)
+        state = files.load_tensors(path)
         model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
         try:
             self.model.load_state_dict(model)

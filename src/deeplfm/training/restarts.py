@@ -8,7 +8,6 @@ its own; every start has its own random numbers, so what it becomes does not dep
 
 import json
 import math
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -17,6 +16,7 @@ from typing import final
 
 import torch
 
+from deeplfm import files
 from deeplfm.errors import InputError
 from deeplfm.training.loop import Trainer
 
@@ -59,10 +59,10 @@ class Race:
         state = self.folder / "race.json" if self.folder is not None else None
         if self.folder is None or state is None or not state.exists():
             return
-        self.alive = [int(k) for k in json.loads(state.read_text(encoding="utf-8"))["alive"]]
-        step = json.loads(state.read_text(encoding="utf-8"))["step"]
+        saved = json.loads(state.read_text(encoding="utf-8"))
+        self.alive = [int(k) for k in saved["alive"]]
         for k in self.alive:
-            self.trainers[k].load(self.folder / f"start_{k}_{step}.safetensors")
+            self.trainers[k].load(self.folder / f"start_{k}_{saved['step']}.safetensors")
 
     def _advance(self, target: int, report: Report | None) -> None:
         def one(k: int) -> None:
@@ -88,9 +88,7 @@ class Race:
         step = self._step()
         for k in self.alive:
             self.trainers[k].save(folder / f"start_{k}_{step}.safetensors")
-        partial = folder / ".race.json.partial"
-        partial.write_text(json.dumps({"alive": self.alive, "step": step}), encoding="utf-8")
-        os.replace(partial, folder / "race.json")
+        files.save_json(folder / "race.json", {"alive": self.alive, "step": step})
         for old in folder.glob("start_*_*.safetensors"):
             if old.stem.rsplit("_", 1)[1] != str(step):
                 old.unlink()

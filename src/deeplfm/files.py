@@ -1,7 +1,8 @@
-"""Checkpoints: tensors in one safetensors file, written whole or not at all, never pickled."""
+"""Files: tensors as safetensors, settings as JSON; written whole or not at all, never pickled."""
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -11,18 +12,30 @@ from torch import Tensor
 from deeplfm.errors import InputError
 
 
-def save(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Tensors by name, from any device."""
+    ready = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    _write(path, lambda partial: save_file(ready, partial))
+
+
+def save_json(path: Path, value: object) -> None:
+    """Anything `json` can write."""
+    text = json.dumps(value, indent=1)
+    _write(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
     """Write, then rename: an interruption leaves the file that was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
-        save_file({name: t.detach().cpu().contiguous() for name, t in tensors.items()}, partial)
+        write(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def load(path: Path) -> dict[str, Tensor]:
+def load_tensors(path: Path) -> dict[str, Tensor]:
     """The tensors of a checkpoint, on the CPU."""
     try:
         return load_file(path)
