@@ -102,12 +102,15 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path: Path, restarts: int) -> N
     assert np.array_equal(prediction(whole), prediction(resumed))
 
 
-def test_an_interrupt_returns_what_there_is() -> None:
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_an_interrupt_returns_what_there_is(restarts: int) -> None:
+    """With restarts too, where the second has not begun yet."""
+
     def interrupt(step: int, loss: float) -> None:
         raise KeyboardInterrupt
 
-    model = fit(gappy(), RECIPE, replace(TRAINING, steps=60), report=interrupt)
-    assert model.steps == 50
+    model = fit(gappy(), RECIPE, replace(TRAINING, steps=60, restarts=restarts), report=interrupt)
+    assert model.steps == (50 if restarts == 1 else 12)  # the first look, or the first mark
     assert np.isfinite(prediction(model)).all()
 
 

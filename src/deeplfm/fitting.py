@@ -22,14 +22,13 @@ from deeplfm.likelihoods import StudentT
 from deeplfm.models import DeepLFM, FourierDLFM
 from deeplfm.objectives import Batch
 from deeplfm.predictive import Predictive
-from deeplfm.progress import progress_bar
+from deeplfm.progress import Report, progress_bar
 from deeplfm.shapes import check_count
 from deeplfm.training import Race, Trainer, Training
 from deeplfm.training.held_out import best_steps, split
 
 Values = NDArray[np.float64]
 Functions = Callable[[Any], Values]
-Report = Callable[[int, float], None]
 
 _CHUNK = 2**24  # numbers of one kind that a prediction holds at a time
 _APART = 1_000_003  # between the seeds of two starts
@@ -177,8 +176,7 @@ def _fit(
     try:
         race.run(until=steps, report=report)
     except KeyboardInterrupt:
-        if min(trainers[k].step for k in race.alive) == 0:
-            raise
+        race.stop()
     chosen = race.chosen()
     for k in chosen:
         trainers[k].model.requires_grad_(False)

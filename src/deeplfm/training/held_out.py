@@ -4,12 +4,11 @@ Blocks are contiguous in time, at their own place for every output: points betwe
 neighbours would say nothing about a gap. Several inputs have no order; rows are held out then.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
-from deeplfm.objectives import Batch
+from deeplfm.objectives import Batch, multi_sample
+from deeplfm.progress import Report
 from deeplfm.training.loop import Trainer
 
 _BLOCKS = 3  # per output
@@ -38,9 +37,7 @@ def split(data: Batch, share: float, generator: torch.Generator) -> tuple[Batch,
     return data._replace(observed=kept), data._replace(observed=test)
 
 
-def best_steps(
-    trainer: Trainer, test: Batch, report: Callable[[int, float], None] | None = None
-) -> int:
+def best_steps(trainer: Trainer, test: Batch, report: Report | None = None) -> int:
     """Train until the density of `test` has stopped to rise; the step where it was highest."""
     steps = trainer.training.steps
     stride = max(1, steps // _LOOKS)
@@ -60,6 +57,4 @@ def _log_density(trainer: Trainer, test: Batch) -> Tensor:
     generator = torch.Generator(device=test.x.device).manual_seed(0)
     with torch.no_grad():
         path = trainer.model.draw(_SAMPLES, generator)
-        logs = trainer.model.likelihood.log_prob(test.y, path(test.x), test.observed)
-        mixture = torch.logsumexp(logs, dim=0) - torch.log(torch.tensor(float(_SAMPLES)))
-        return torch.where(test.observed, mixture, 0.0).sum()
+        return multi_sample(trainer.model, test, path).expected_log_likelihood

@@ -8,9 +8,8 @@ its own; every start has its own random numbers, so what it becomes does not dep
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import final
 
@@ -18,10 +17,10 @@ import torch
 
 from deeplfm import files
 from deeplfm.errors import InputError
+from deeplfm.progress import Report
 from deeplfm.training.loop import Trainer
 
 _TOGETHER = 8  # starts at one time on one accelerator
-Report = Callable[[int, float], None]
 
 
 @final
@@ -48,6 +47,13 @@ class Race:
             if self.folder is not None:
                 self._save(self.folder)
 
+    def stop(self) -> None:
+        """Give up the starts that have not begun; an error where none has."""
+        begun = [k for k in self.alive if self.trainers[k].step > 0]
+        if not begun:
+            raise KeyboardInterrupt
+        self.alive = begun
+
     def chosen(self) -> list[int]:
         """The starts to predict with: the best of those alive, or all of them."""
         if self.training.combine == "mixture" or len(self.alive) == 1:
@@ -65,20 +71,22 @@ class Race:
             self.trainers[k].load(self.folder / f"start_{k}_{saved['step']}.safetensors")
 
     def _advance(self, target: int, report: Report | None) -> None:
-        def one(k: int) -> None:
-            device = self.trainers[k].data.x.device
-            cuda = device.type == "cuda" and len(self.alive) > 1
-            if cuda:
-                stream = torch.cuda.Stream(device)
-                stream.wait_stream(torch.cuda.current_stream(device))
-            with torch.cuda.stream(stream) if cuda else nullcontext():
-                self.trainers[k].run(until=target, report=report if k == self.alive[0] else None)
-            if cuda:
-                stream.synchronize()
+        device = self.trainers[0].data.x.device
+        side_by_side = device.type == "cuda" and len(self.alive) > 1
 
-        if self.trainers[0].data.x.device.type == "cuda" and len(self.alive) > 1:
+        def one(k: int) -> None:
+            self.trainers[k].run(until=target, report=report if k == self.alive[0] else None)
+
+        def in_stream(k: int) -> None:
+            stream = torch.cuda.Stream(device)
+            stream.wait_stream(torch.cuda.default_stream(device))
+            with torch.cuda.stream(stream):
+                one(k)
+            stream.synchronize()
+
+        if side_by_side:
             with ThreadPoolExecutor(min(_TOGETHER, len(self.alive))) as pool:
-                list(pool.map(one, self.alive))
+                list(pool.map(in_stream, self.alive))
         else:
             for k in self.alive:
                 one(k)
