@@ -2,18 +2,29 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Report = Callable[[int, float], None]
 
 
 @contextmanager
 def progress_bar(
-    steps: int, show: bool = True, console: Console | None = None
+    steps: int, show: bool = True, console: "Console | None" = None
 ) -> Iterator[Report | None]:
     """`report(step, loss)` for a fit; None in runs that are not interactive."""
+    # Imported when a bar is wanted: `import deeplfm` stays quick.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     console = console or Console(stderr=True)
     if not (show and console.is_terminal):
         yield None
