@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from deeplfm.data import Dataset, Scaling, fit_scaling, inputs_table
 from deeplfm.errors import InputError
-from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import StudentT
 from deeplfm.models import DeepLFM, FourierDLFM
 from deeplfm.objectives import Batch
@@ -84,7 +83,7 @@ class FittedModel:
     def latent_forces(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
     ) -> Predictive:
-        """The forces that drive a layer, at `X`: one column per (output, force, input), no noise.
+        """The forces that drive a layer, at `X`, without noise; `.names` says which they are.
 
         Forces of a deeper layer are functions of its inputs: they are taken where the functions
         below lead from `X`.
@@ -93,19 +92,13 @@ class FittedModel:
         if not 0 <= layer < depth:
             raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
         values = []
-        names: tuple[str, ...] = ()
         x = self._inputs(X)
         for member, path, _ in self._draws(num_samples, seed):
-            chosen = member.layers[layer]
-            if not isinstance(chosen, FourierLayer):
-                raise InputError(
-                    "forces come from Fourier layers; got another kind. Choose another layer."
-                )
+            chosen = member.stack[layer]
             with torch.no_grad():
-                tau = path.inputs(torch.tensor(x).to(chosen.offset), layer)
-                drawn = chosen.forces(tau, path.paths[layer])
-            names = tuple(_force_names(drawn.shape[2:]))
-            values.append(_numpy(drawn.flatten(2)))
+                tau = path.inputs(torch.tensor(x).to(next(chosen.parameters())), layer)
+                values.append(_numpy(chosen.forces(tau, path.paths[layer])))
+        names = self.members[0].stack[layer].force_names()
         samples = np.concatenate(values)
         none = np.zeros(samples.shape[-1])
         return Predictive(samples, none, None, names, self.seed if seed is None else seed)
@@ -227,11 +220,7 @@ def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype) -> 
 def _in_chunks(path: Any, x: Values, member: DeepLFM) -> Values:
     """The same functions over pieces of `x`, so that memory stays bounded: [S, N, D]."""
     like = next(member.parameters())
-    widest = max(
-        layer.num_inputs * layer.num_outputs * layer.frequencies.noise.shape[2]
-        for layer in member.layers
-        if isinstance(layer, FourierLayer)
-    )
+    widest = max(layer.elements for layer in member.stack)
     rows = max(1, _CHUNK // (path.num_samples * widest))
     with torch.no_grad():
         pieces = [
@@ -243,13 +232,3 @@ def _in_chunks(path: Any, x: Values, member: DeepLFM) -> Values:
 
 def _numpy(values: torch.Tensor) -> Values:
     return values.detach().double().cpu().numpy()
-
-
-def _force_names(shape: tuple[int, ...]) -> list[str]:
-    """Names of the columns of forces [D, Q, P]."""
-    return [
-        f"output {d}, force {q}, input {p}"
-        for d in range(shape[0])
-        for q in range(shape[1])
-        for p in range(shape[2])
-    ]

@@ -174,7 +174,7 @@ def test_forces_drive_the_layer() -> None:
         for s in range(2):
             total = dlfm.responses.quadrature(
                 layer.greens_function,
-                lambda tau, s=s: layer.forces(tau[None, :, None], path)[s, :, 0].sum((-2, -1)),  # type: ignore[misc]
+                lambda tau, s=s: layer.forces(tau[None, :, None], path)[s].sum(-1),  # type: ignore[misc]
                 x,
                 "zero",
             )

@@ -20,10 +20,13 @@ from deeplfm.shapes import as_tensors, check_finite
 @final
 @dataclass(frozen=True, eq=False)
 class ForcePath:
-    """S draws of Q forces over P inputs; with M = 0 there are no bumps."""
+    """S draws of Q forces over P inputs; with M = 0 there are no bumps.
 
-    theta: Float[Tensor, "S Q B P"]
-    phase: Float[Tensor, "S Q B"]
+    S2 is S, or 1 where all draws share the frequencies and phases of one basis.
+    """
+
+    theta: Float[Tensor, "S2 Q B P"]
+    phase: Float[Tensor, "S2 Q B"]
     amplitude: Float[Tensor, "S Q B"]
     centers: Float[Tensor, "Q M P"]
     lengthscale: Float[Tensor, "Q P"]
@@ -32,7 +35,7 @@ class ForcePath:
     @property
     def num_samples(self) -> int:
         """S, the number of draws."""
-        return self.theta.shape[0]
+        return self.amplitude.shape[0]
 
     @property
     def num_forces(self) -> int:
@@ -42,7 +45,7 @@ class ForcePath:
     def __call__(self, x: Float[Tensor, "*S N P"]) -> Float[Tensor, "S N Q"]:
         """The forces at `x`, the same inputs [N, P] for all draws or [S, N, P]."""
         x = self.inputs(x)
-        phases = torch.einsum("snp,sqbp->sqnb", x, self.theta) + self.phase[:, :, None, :]
+        phases = x[:, None] @ self.theta.mT + self.phase[:, :, None, :]
         waves = torch.einsum("sqnb,sqb->snq", torch.cos(phases), self.amplitude)
         if self.centers.shape[1] == 0:
             return waves
@@ -53,8 +56,9 @@ class ForcePath:
 
     def waves_at(self, points: Float[Tensor, "Q M P"]) -> Float[Tensor, "S Q M"]:
         """The waves alone, each force at its own points."""
-        phases = torch.einsum("qmp,sqbp->sqmb", points, self.theta) + self.phase[:, :, None, :]
-        return torch.einsum("sqmb,sqb->sqm", torch.cos(phases), self.amplitude)
+        cosines = torch.cos(points @ self.theta.mT + self.phase[:, :, None, :])
+        samples = cosines.expand(self.num_samples, -1, -1, -1)
+        return torch.einsum("sqmb,sqb->sqm", samples, self.amplitude)
 
     def inputs(self, x: Tensor) -> Tensor:
         """`x` as [S, N, P], checked."""

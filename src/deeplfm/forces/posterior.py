@@ -6,6 +6,7 @@
 Owns Z and q(v). Gram matrices and factors are float64 whatever the type of the parameters.
 """
 
+import logging
 from dataclasses import replace
 from typing import final
 
@@ -14,11 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
-from deeplfm.forces.cholesky import FIRST_JITTER, jittered_cholesky
+from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
 from deeplfm.gaussians import FullGaussian
 from deeplfm.shapes import check_finite
+
+logger = logging.getLogger(__name__)
 
 
 @final
@@ -27,6 +30,8 @@ class InducingPosterior(nn.Module):
 
     `inducing_inputs` is [M, P], shared by the forces, or [Q, M, P]. `jitter` is ε relative to σ².
     """
+
+    relative_jitter: Tensor
 
     def __init__(
         self,
@@ -54,11 +59,24 @@ class InducingPosterior(nn.Module):
                 f"jitter must be above 0; got {jitter:g}. Leave it at {FIRST_JITTER:g}."
             )
         self.prior = prior
-        self.jitter = jitter
+        self.register_buffer("relative_jitter", prior.lengthscale.new_tensor(jitter))
         self.inducing_inputs = nn.Parameter(
             inducing_inputs.detach().to(prior.lengthscale).clone(), requires_grad=learn_inputs
         )
         self.whitened = FullGaussian((num_forces, shape[-2]), like=prior.lengthscale)
+
+    @property
+    def jitter(self) -> float:
+        """ε relative to σ²."""
+        return float(self.relative_jitter)
+
+    def raise_jitter(self) -> bool:
+        """Ten times the jitter, and whether that is still allowed."""
+        if self.jitter * 10 > LAST_JITTER * (1 + 1e-6):
+            return False
+        self.relative_jitter.mul_(10)
+        logger.warning("Gram matrix not positive definite: jitter raised to %g", self.jitter)
+        return True
 
     def kl(self) -> Float[Tensor, "Q"]:
         """KL(q(v') ‖ N(0, I)) of each force; exactly 0 at the prior."""
@@ -70,7 +88,7 @@ class InducingPosterior(nn.Module):
         """Mean and covariance of the forces at `x`, float64, without sampling."""
         z, x = self.inducing_inputs.double(), self.prior.checked("x", x).double()
         ell, variance = self.prior.lengthscale.double(), self.prior.variance.double()
-        factor, _ = self._gram_factor()
+        factor, _ = self.gram_factor()
         Kzx = squared_exponential(z, x, ell, variance)
         projection = torch.linalg.solve_triangular(factor, Kzx, upper=False)
         mean = torch.einsum("qmn,qm->nq", projection, self.whitened.mean.double())
@@ -79,16 +97,25 @@ class InducingPosterior(nn.Module):
         return mean, Kxx - projection.mT @ projection + spread.mT @ spread
 
     def draw(
-        self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
+        self,
+        num_samples: int,
+        num_basis: int,
+        generator: torch.Generator | None = None,
+        *,
+        in_training: bool = False,
     ) -> ForcePath:
-        """Functions from the posterior by Matheron's rule, each with its own prior basis."""
-        path = self.prior.draw(num_samples, num_basis, generator)
+        """Functions from the posterior by Matheron's rule, each with its own prior basis.
+
+        In training they share one basis, and nothing waits for the device: a Gram matrix that is
+        not positive definite makes NaN, which the loop finds later.
+        """
+        path = self.prior.draw(num_samples, num_basis, generator, shared_basis=in_training)
         whitened = self.whitened.draw(num_samples, generator)
         eta = torch.randn(
             whitened.shape, generator=generator, dtype=whitened.dtype, device=whitened.device
         )
-        factor, epsilon = self._gram_factor()
-        z = self.inducing_inputs.expand(*whitened.shape[1:], -1)
+        factor, epsilon = self._unchecked_factor() if in_training else self.gram_factor()
+        z = self.centers()
         residual = path.waves_at(z).double() + epsilon.sqrt()[:, None] * eta.double()
         # c = L^{-T} (v' - L^{-1} (Φ_z w + √ε η)), with draws as the columns of each force.
         residual = torch.linalg.solve_triangular(factor, residual.permute(1, 2, 0), upper=False)
@@ -97,8 +124,22 @@ class InducingPosterior(nn.Module):
         coefficients = (self.prior.variance.double()[:, None, None] * weights).permute(2, 0, 1)
         return replace(path, centers=z, coefficients=coefficients.to(path.theta.dtype))
 
-    def _gram_factor(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
-        """L and ε of Kzz + εI."""
+    def centers(self) -> Float[Tensor, "Q M P"]:
+        """Z of each force."""
+        return self.inducing_inputs.expand(*self.whitened.shift.shape, -1)
+
+    def gram_factor(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
+        """L and ε of Kzz + εI, float64, with more jitter where it must be."""
+        return jittered_cholesky(*self._gram(), self.jitter)
+
+    def _unchecked_factor(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
+        """The same with the jitter as it is, and NaN where that fails."""
+        gram, variance = self._gram()
+        epsilon = self.relative_jitter.double() * variance
+        identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
+        factor, info = torch.linalg.cholesky_ex(gram + epsilon[:, None, None] * identity)
+        return torch.where(info[:, None, None] > 0, torch.nan, factor), epsilon
+
+    def _gram(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
         z, variance = self.inducing_inputs.double(), self.prior.variance.double()
-        gram = squared_exponential(z, z, self.prior.lengthscale.double(), variance)
-        return jittered_cholesky(gram, variance, self.jitter)
+        return squared_exponential(z, z, self.prior.lengthscale.double(), variance), variance

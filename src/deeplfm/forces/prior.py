@@ -85,16 +85,26 @@ class SquaredExponential(nn.Module):
         return squared_exponential(x, x2, self.lengthscale, self.variance)
 
     def draw(
-        self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
+        self,
+        num_samples: int,
+        num_basis: int,
+        generator: torch.Generator | None = None,
+        *,
+        shared_basis: bool = False,
     ) -> ForcePath:
-        """`num_samples` functions, each from its own basis of `num_basis` waves."""
+        """`num_samples` functions, each from its own basis of `num_basis` waves.
+
+        With a shared basis they have the same waves in other mixtures: each still has the prior's
+        covariance on average over bases, but together they do not.
+        """
         check_count("num_samples", num_samples)
         check_count("num_basis", num_basis)
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
         options: dict[str, Any] = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
-        theta = torch.randn(*shape, ell.shape[1], **options) / ell[:, None]
-        phase = 2 * math.pi * torch.rand(shape, **options)
+        bases = (1 if shared_basis else num_samples, *shape[1:])
+        theta = torch.randn(*bases, ell.shape[1], **options) / ell[:, None]
+        phase = 2 * math.pi * torch.rand(bases, **options)
         scale = torch.sqrt(2 * self.variance / num_basis)
         amplitude = scale[:, None] * torch.randn(shape, **options)
         return ForcePath(

@@ -2,5 +2,6 @@
 
 from deeplfm.layers.base import Layer, Path
 from deeplfm.layers.fourier import FourierLayer
+from deeplfm.layers.inducing import InducingLayer
 
-__all__ = ["FourierLayer", "Layer", "Path"]
+__all__ = ["FourierLayer", "InducingLayer", "Layer", "Path"]

@@ -8,6 +8,7 @@ sample counts are other rooms' business.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -36,9 +37,26 @@ class Layer(nn.Module, ABC):
         return self.draw(num_samples, generator)
 
     @abstractmethod
+    def forces(self, tau: Float[Tensor, "S3 N P"], path: Any) -> Float[Tensor, "S N F"]:
+        """The forces behind a path that this layer drew, at `tau`; `force_names` says which."""
+
+    @abstractmethod
+    def force_names(self) -> tuple[str, ...]:
+        """What the columns of `forces` are."""
+
+    @abstractmethod
     def kl(self) -> Float[Tensor, ""]:
         """KL of everything this layer infers from its prior, each term once."""
 
     @abstractmethod
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         """The parameters by role, for schedules: weights, frequencies, hyperparameters."""
+
+    @property
+    @abstractmethod
+    def elements(self) -> int:
+        """How many numbers one sample at one point takes while a path is evaluated."""
+
+    def recover(self) -> bool:
+        """After a loss that was not finite: whether something was changed that makes it safer."""
+        return False

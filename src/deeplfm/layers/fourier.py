@@ -134,7 +134,7 @@ class FourierLayer(Layer):
         combined = combined / math.sqrt(omega.shape[-1])
         return torch.cat([combined.real, combined.imag], dim=-1)
 
-    def forces(self, tau: Float[Tensor, "S3 N P"], path: FourierPath) -> Float[Tensor, "S N D Q P"]:
+    def forces(self, tau: Float[Tensor, "S3 N P"], path: FourierPath) -> Float[Tensor, "S N F"]:
         """The forces of each output that the same weights drive: u_{d,q,m} at `tau`.
 
         With shared forces those of D = 1; a plane wave has one force over all inputs, P = 1.
@@ -150,10 +150,20 @@ class FourierLayer(Layer):
         num_forces, size = waves.shape[-2:]
         weights = path.weights
         if self.output_sensitivities is not None:
-            return torch.einsum("sngpqf,sqf->sngqp", waves, weights)
+            return torch.einsum("sngpqf,sqf->sngqp", waves, weights).flatten(2)
         weights = weights.reshape(*weights.shape[:2], num_forces, size)
         groups = waves.expand(-1, -1, self.num_outputs, -1, -1, -1)
-        return torch.einsum("sndpqf,sdqf->sndqp", groups, weights)
+        return torch.einsum("sndpqf,sdqf->sndqp", groups, weights).flatten(2)
+
+    def force_names(self) -> tuple[str, ...]:
+        outputs = 1 if self.output_sensitivities is not None else self.num_outputs
+        inputs = 1 if self.plane_wave else self.num_inputs
+        return tuple(
+            f"output {d}, force {q}, input {p}"
+            for d in range(outputs)
+            for q in range(self.sensitivities.shape[1])
+            for p in range(inputs)
+        )
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         weights = [*self.weights.parameters(), self.offset]
@@ -161,6 +171,10 @@ class FourierLayer(Layer):
         known = {id(parameter) for parameter in (*weights, *frequencies)}
         rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
         return {"weights": weights, "frequencies": frequencies, "hyperparameters": rest}
+
+    @property
+    def elements(self) -> int:
+        return self.num_inputs * self.num_outputs * self.frequencies.noise.shape[2]
 
     def amplitudes(self) -> Float[Tensor, "G P Q"]:
         """|S|, with the input weights."""

@@ -42,7 +42,7 @@ class DeepLFM(nn.Module):
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "DeepPath":
         """`num_samples` functions of the whole model."""
-        paths = tuple(layer.draw(num_samples, generator) for layer in self._layers())
+        paths = tuple(layer.draw(num_samples, generator) for layer in self.stack)
         return DeepPath(paths, self.skip, num_samples)
 
     def draw_for_training(
@@ -50,15 +50,17 @@ class DeepLFM(nn.Module):
     ) -> "DeepPath":
         """What one training step evaluates (`Layer.draw_for_training`)."""
         paths = tuple(
-            layer.draw_for_training(num_samples, generator, local=local) for layer in self._layers()
+            layer.draw_for_training(num_samples, generator, local=local) for layer in self.stack
         )
         return DeepPath(paths, self.skip, num_samples)
 
     def kl(self) -> Float[Tensor, ""]:
         """The sum over layers."""
-        return torch.stack([layer.kl() for layer in self._layers()]).sum()
+        return torch.stack([layer.kl() for layer in self.stack]).sum()
 
-    def _layers(self) -> list[Layer]:
+    @property
+    def stack(self) -> list[Layer]:
+        """The layers, first to last."""
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from deeplfm import files
 from deeplfm.errors import InputError, NumericalError
-from deeplfm.layers import Layer
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, elbo, multi_sample
 from deeplfm.training.schedule import Training
@@ -41,7 +40,7 @@ class Trainer:
         self.step = 0
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
         self._seconds: list[float] = []  # since the start, without pauses between runs
-        self._good = self._snapshot()
+        self._good, self._good_step = self._snapshot(), 0
 
     def run(
         self, until: int | None = None, report: Callable[[int, float], None] | None = None
@@ -55,7 +54,7 @@ class Trainer:
             self.step += 1
             if self.step % CHECK_EVERY == 0 or self.step == last:
                 self._check()
-                if report is not None:
+                if report is not None and self._records:
                     report(self.step, float(self._records[-1][0]))
 
     def history(self) -> dict[str, Tensor]:
@@ -109,7 +108,7 @@ class Trainer:
         self.step = int(state["step"])
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
-        self._good = self._snapshot()
+        self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
         stage = self.training.stage(self.step)
@@ -143,9 +142,16 @@ class Trainer:
         state = self.model.state_dict().values()
         finite = bool(recent.isfinite().all()) and all(bool(t.isfinite().all()) for t in state)
         if finite:
-            self._good = self._snapshot()
+            self._good, self._good_step = self._snapshot(), self.step
             return
         self.model.load_state_dict(self._good)
+        recovered = [layer.recover() for layer in self.model.stack]
+        if any(recovered):
+            # Moments of gradients that were not finite are of no use: the optimiser starts afresh.
+            self.optimiser.state.clear()
+            del self._records[self._good_step :], self._seconds[self._good_step :]
+            self.step, self._good = self._good_step, self._snapshot()
+            return
         raise NumericalError(
             f"the loss must stay finite; it did not near step {self.step}, and the last good state "
             "is restored. Try a smaller learning_rate, float64, or wider data scaling."
@@ -161,8 +167,7 @@ class Trainer:
 def _roles(model: DeepLFM) -> dict[str, list[nn.Parameter]]:
     """All parameters by role; the likelihood's noise is its own, trainable from the start."""
     roles: dict[str, list[nn.Parameter]] = {"noise": list(model.likelihood.parameters())}
-    for layer in model.layers:
-        if isinstance(layer, Layer):
-            for role, parameters in layer.parameter_groups().items():
-                roles.setdefault(role, []).extend(parameters)
+    for layer in model.stack:
+        for role, parameters in layer.parameter_groups().items():
+            roles.setdefault(role, []).extend(parameters)
     return roles

@@ -1,0 +1,209 @@
+"""The inducing layer of DLFM-VIP: forces with inducing points, through an ODE.  [section 3.2]
+
+    f_d(x) = Σ_q a_{dq} ∫ G_d(x - τ) u_q(τ) dτ + (x W)_d,   G_d(x) = Π_p G_{dp}(x_p)
+
+A draw of u is waves that carry the prior and bumps that carry the data (`forces`); the layer maps
+both through the ODE in closed form. W is a fixed mean function, if there is one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.layers.base import Layer
+from deeplfm.responses import system_wave_response
+from deeplfm.responses.bump_sums import bump_sum, bumps_of
+from deeplfm.responses.covariances import output_covariance
+from deeplfm.responses.wave_sums import separate, wave_sum
+from deeplfm.shapes import Memory, check_count, check_shape
+
+
+@final
+class InducingLayer(Layer):
+    """A layer of D outputs over P inputs, driven by Q forces that all of them share.
+
+    greens_function: a template, copied; its parameters are per output and input.
+    inducing_inputs: Z [M, P], shared by the forces, or [Q, M, P]; `learn_inputs=False` fixes them.
+    num_basis:       waves of a draw of the prior.
+    mean_weights:    W [P, D], or none.
+    """
+
+    mean_weights: Tensor | None
+
+    def __init__(
+        self,
+        num_inputs: int,
+        num_outputs: int,
+        *,
+        greens_function: GreensFunction,
+        inducing_inputs: Float[Tensor, "*Q M P"],
+        num_forces: int = 1,
+        num_basis: int = 100,
+        lengthscale: Tensor | float = 1.0,
+        memory: Memory = "infinite",
+        learn_inputs: bool = True,
+        mean_weights: Float[Tensor, "P D"] | None = None,
+        jitter: float = 1e-6,  # less, and a sum of bumps in float32 would lose what it gains
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        greens_function.check_memory(memory)
+        check_count("num_basis", num_basis)
+        self.num_inputs, self.num_outputs = num_inputs, num_outputs
+        self.num_basis, self.memory = num_basis, memory
+        self.greens_function = greens_function.tiled(num_outputs, num_inputs)
+        prior = SquaredExponential(
+            lengthscale,
+            num_forces=num_forces,
+            num_inputs=num_inputs,
+            learn=("lengthscale",),  # the amplitude of a force is in the sensitivities
+        )
+        self.posterior = InducingPosterior(
+            prior, inducing_inputs, learn_inputs=learn_inputs, jitter=jitter
+        )
+        like = prior.lengthscale
+        mixing = torch.ones(num_outputs, num_forces, dtype=torch.float64)
+        if num_forces > 1:  # equal ones would make the forces one and the same
+            mixing = torch.randn(num_outputs, num_forces, generator=generator, dtype=torch.float64)
+        self.sensitivities = nn.Parameter(mixing.to(like))
+        if mean_weights is not None:
+            check_shape("mean_weights", mean_weights, (num_inputs, num_outputs), "Transpose them.")
+            mean_weights = mean_weights.detach().to(like).clone()
+        self.register_buffer("mean_weights", mean_weights)
+
+    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "InducingPath":
+        return InducingPath(self, self.posterior.draw(num_samples, self.num_basis, generator))
+
+    def draw_for_training(
+        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+    ) -> "InducingPath":
+        """One prior basis for all samples; `local` changes nothing here."""
+        force = self.posterior.draw(num_samples, self.num_basis, generator, in_training=True)
+        return InducingPath(self, force)
+
+    def kl(self) -> Float[Tensor, ""]:
+        return self.posterior.kl().sum()
+
+    def mean(self, x: Float[Tensor, "*S N P"]) -> Float[Tensor, "*S N D"] | float:
+        """The mean function."""
+        return 0.0 if self.mean_weights is None else x @ self.mean_weights
+
+    def features(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D Q M"]:
+        """A with f = A v' + what no v' can reach: a_{dq} cov(f_d, u_q(Z)) L^{-T}; float64."""
+        posterior, prior = self.posterior, self.posterior.prior
+        factor, _ = posterior.gram_factor()
+        bumps = bumps_of(
+            self.greens_function, x[None], posterior.centers(), prior.lengthscale, self.memory
+        )[0]
+        scale = self.sensitivities * prior.variance
+        covariance = (bumps * scale[..., None]).double().permute(2, 3, 0, 1)  # Q M N D
+        solved = torch.linalg.solve_triangular(factor, covariance.flatten(2), upper=False)
+        features: Tensor = solved.unflatten(-1, covariance.shape[2:]).permute(2, 3, 0, 1)
+        return features
+
+    def prior_variance(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D"]:
+        """Of f, without the mean function. Every point costs as many integrals as all of them."""
+        prior, g = self.posterior.prior, self.greens_function
+        unit = output_covariance(g, g, x, x, prior.lengthscale, self.memory)
+        own = unit.expand(self.num_outputs, self.num_outputs, -1, -1, -1)
+        own = own.diagonal(dim1=0, dim2=1).diagonal(dim1=1, dim2=2)  # Q D N
+        return torch.einsum("qdn,dq,q->nd", own, self.sensitivities.square(), prior.variance)
+
+    def moments(self, x: Float[Tensor, "N P"]) -> "Moments":
+        """Mean and variance of f at each point, exact."""
+        a = self.features(x)
+        whitened = self.posterior.whitened
+        mean = torch.einsum("ndqm,qm->nd", a, whitened.mean.to(a))
+        spread = torch.einsum("ndqm,qmk->ndqk", a, whitened.factor.to(a)).square().sum((-2, -1))
+        known = a.square().sum((-2, -1))
+        prior = self.prior_variance(x).to(a)
+        return Moments(mean + self.mean(x), prior - known + spread)
+
+    def forces(self, tau: Float[Tensor, "S3 N P"], path: "InducingPath") -> Float[Tensor, "S N Q"]:
+        return path.force(tau)
+
+    def force_names(self) -> tuple[str, ...]:
+        return tuple(f"force {q}" for q in range(self.sensitivities.shape[1]))
+
+    def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
+        weights = list(self.posterior.whitened.parameters())
+        known = {id(parameter) for parameter in weights}
+        rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
+        return {"weights": weights, "hyperparameters": rest}
+
+    @property
+    def elements(self) -> int:
+        return self.num_outputs * self.posterior.centers().numel()
+
+    def recover(self) -> bool:
+        return self.posterior.raise_jitter()
+
+
+class Moments(NamedTuple):
+    """Of f at each point."""
+
+    mean: Float[Tensor, "N D"]
+    variance: Float[Tensor, "N D"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class InducingPath:
+    """Functions drawn from an inducing layer: a drawn force, through its ODE."""
+
+    layer: InducingLayer
+    force: ForcePath
+
+    def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
+        layer, force = self.layer, self.force
+        coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
+        bumps = bump_sum(
+            layer.greens_function, x, force.centers, force.lengthscale, coefficients, layer.memory
+        )
+        return self._waves(x) + bumps + layer.mean(x)
+
+    def _waves(self, x: Tensor) -> Tensor:
+        layer, force = self.layer, self.force
+        amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
+        turn = torch.polar(torch.ones_like(force.phase), force.phase)  # S2 Q B
+        g = layer.greens_function
+        if layer.memory == "zero" and g.order > 0:
+            return _from_rest(layer, x, force.theta, amplitude, turn)
+        omega = force.theta.flatten(1, 2)  # S2 QB P
+        transfer = separate(g, omega.mT[:, None], layer.memory).transfer.prod(2)  # S2 D QB
+        weights = amplitude.flatten(2) * (transfer * turn.flatten(1)[:, None])  # S D QB
+        samples, outputs, _ = weights.shape
+        shared = len(x) == 1 and len(omega) == 1
+        # Samples over the same inputs and waves are columns of one product.
+        columns = weights.flatten(0, 1).mT[None] if shared else weights.mT
+        total: Tensor = wave_sum(x, omega, -columns.real, -columns.imag)
+        if shared:
+            total = total[0].unflatten(-1, (samples, outputs)).transpose(0, 1)
+        return total + weights.real.sum(-1)[:, None]
+
+
+def _from_rest(
+    layer: InducingLayer, x: Tensor, theta: Tensor, amplitude: Tensor, turn: Tensor
+) -> Tensor:
+    """The waves with zero memory; before the origin the ODE runs backwards from rest."""
+    points, order = x[:, :, None, :, None, None], layer.greens_function.order
+    omega = theta.permute(0, 3, 1, 2)[:, None, None]  # S2 1 1 P Q B
+    before = points < 0
+    waves = system_wave_response(
+        layer.greens_function,
+        torch.where(before, -points, points),
+        torch.where(before, -omega, omega),
+        layer.memory,
+        trailing=2,
+    )
+    if order % 2:
+        waves = torch.where(before, -waves, waves)
+    turned = waves.prod(3) * turn[:, None, None]  # S N D Q B
+    turned = turned.real.expand(len(amplitude), -1, -1, -1, -1)
+    return torch.einsum("sndqb,sdqb->snd", turned, amplitude)
