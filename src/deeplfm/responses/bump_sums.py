@@ -3,8 +3,11 @@
     sum_{sd}(x) = Σ_{qj} c_{sdqj} Π_p bump_{dp}(x_p; z_{qjp}, ℓ_{qp})
 
 There is one bump per sample, point, output, input and center: the largest tensor of the library. It
-is made in chunks of points, and made again when gradients ask for it.
+is made in chunks of points, and made again when gradients ask for it. In float32 on a CPU bumps are
+interpolated from tables (`bump_tables`) where that is less work; everywhere else each is exact.
 """
+
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
@@ -12,6 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.responses import bump_tables
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
 
@@ -31,27 +35,22 @@ def bump_sum(
     With zero memory the ODE runs backwards from rest before its origin (`layers.fourier`).
     """
     samples, outputs = coefficients.shape[:2]
-    per_point = len(x) * outputs * centers.numel()
-    rows = max(1, _CHUNK // max(1, per_point))
-    keep = torch.is_grad_enabled()
-    parts = []
-    for piece in x.split(rows, dim=1):
-        if keep:
-            part = checkpoint(
-                _chunk,
-                greens_function,
-                piece,
-                centers,
-                lengthscale,
-                coefficients,
-                memory,
-                use_reentrant=False,
-                preserve_rng_state=False,
-            )
-        else:
-            part = _chunk(greens_function, piece, centers, lengthscale, coefficients, memory)
-        parts.append(part)
-    return torch.cat(parts, dim=1) if parts else x.new_zeros(samples, 0, outputs)
+    if x.shape[1] == 0:
+        return x.new_zeros(samples, 0, outputs)
+    bumps = _bumps(greens_function, x, centers, lengthscale, memory)
+
+    def chunk(piece: Tensor) -> Tensor:
+        return _weighted(bumps(piece), coefficients)
+
+    rows = max(1, _CHUNK // max(1, len(x) * outputs * centers.numel()))
+    again = torch.is_grad_enabled()
+    parts = [
+        checkpoint(chunk, piece, use_reentrant=False, preserve_rng_state=False)
+        if again
+        else chunk(piece)
+        for piece in x.split(rows, dim=1)
+    ]
+    return torch.cat(parts, dim=1)
 
 
 def bumps_of(
@@ -76,19 +75,49 @@ def bumps_of(
     return bumps.prod(3)
 
 
-def _chunk(
-    greens_function: GreensFunction,
-    x: Tensor,
-    centers: Tensor,
-    lengthscale: Tensor,
-    coefficients: Tensor,
-    memory: Memory,
-) -> Tensor:
-    bumps = bumps_of(greens_function, x, centers, lengthscale, memory).flatten(-2)
-    weights = coefficients.flatten(-2)
-    shared = "n" if len(x) == 1 else "sn"
-    own = "m" if bumps.shape[2] == 1 else "dm"
-    index = (slice(None), slice(None), 0) if bumps.shape[2] == 1 else (slice(None),)
-    bumps = bumps[index]
-    bumps = bumps[0] if len(x) == 1 else bumps
-    return torch.einsum(f"{shared}{own},sdm->snd", bumps, weights)
+def _bumps(
+    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, memory: Memory
+) -> Callable[[Tensor], Tensor]:
+    """Bumps [S3, N, D, Q, M] at pieces of `x`: from tables over all of it, or exact."""
+
+    def exact(piece: Tensor) -> Tensor:
+        return bumps_of(g, piece, centers, lengthscale, memory)
+
+    if memory != "infinite" or x.dtype != torch.float32 or x.device.type != "cpu":
+        return exact
+    reach = bump_tables.scales(g, lengthscale)
+    shape = (-1, *centers.shape[:2])
+    per_input = list(zip(centers.unbind(-1), lengthscale.unbind(-1), strict=True))
+    if bump_tables.worthwhile(x, reach):
+        tables = [
+            bump_tables.table_over_points(g, column, z, ell, p, reach[p])
+            for p, (column, (z, ell)) in enumerate(zip(x.unbind(-1), per_input, strict=True))
+        ]
+
+        def over_points(piece: Tensor) -> Tensor:
+            product = bump_tables.products_at_points(piece.flatten(0, 1), tables)
+            return product.reshape(*piece.shape[:2], *shape)
+
+        return over_points
+    if not bump_tables.many_lags(x, centers, reach):
+        return exact
+
+    def over_lags(piece: Tensor) -> Tensor:
+        product: Tensor | float = 1.0
+        for p, (z, ell) in enumerate(per_input):
+            column = piece[..., p].flatten()
+            product = product * bump_tables.bumps_by_lag(g, column, z, ell, p, reach[p])
+        return torch.as_tensor(product).reshape(*piece.shape[:2], *shape)
+
+    return over_lags
+
+
+def _weighted(bumps: Tensor, coefficients: Tensor) -> Tensor:
+    """[S, N, D]; bumps of one sample serve all, those of one output too."""
+    bumps, weights = bumps.flatten(-2), coefficients.flatten(-2)
+    samples = "s" if len(bumps) > 1 else ""
+    outputs = "d" if bumps.shape[2] > 1 else ""
+    bumps = bumps if outputs else bumps[:, :, 0]
+    bumps = bumps if samples else bumps[0]
+    total: Tensor = torch.einsum(f"{samples}n{outputs}m,sdm->snd", bumps, weights)
+    return total

@@ -1,0 +1,183 @@
+"""Bump responses by interpolation, where there are far more of them than there are to know.
+
+    bump(x; z) = h(x - z):  a table of h serves all centers; a table over x serves all points
+
+With infinite memory a response depends on the lag alone, and is as smooth as its bump and its poles
+are slow. Six-point Lagrange over lags, on tables made in float64, is good to rounding in float32;
+over points four nodes do, since there the sum of all bumps is interpolated, not each of them.
+"""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.func import functional_call
+from torch.nn.functional import embedding_bag
+
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.responses.systems import system_bump_response
+
+_LAGS, _POINTS = 6, 4  # nodes of an interpolation
+_LAGS_PER_SCALE, _POINTS_PER_SCALE = 12, 10  # nodes per lengthscale, or per half radian of a pole
+
+
+def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
+    """How far one may go along each input before a response changes: [P]."""
+    shortest = lengthscale.detach().min(0).values
+    if g.order > 0:
+        turning = g.poles().detach().imag.abs().amax(-1).expand(-1, len(shortest)).amax(0)
+        shortest = torch.minimum(shortest, 2 / turning.clamp(min=1e-30).to(shortest))
+    return [float(scale) for scale in shortest]
+
+
+def worthwhile(x: Float[Tensor, "S N P"], reach: list[float]) -> bool:
+    """Whether points crowd so much that a table over each input has fewer rows than they are."""
+    span = (x.detach().amax((0, 1)) - x.detach().amin((0, 1))).tolist()
+    if not all(math.isfinite(width) for width in span):
+        return False
+    nodes = [_POINTS_PER_SCALE * width / one for width, one in zip(span, reach, strict=True)]
+    return 4 * max(nodes, default=0.0) < x.shape[0] * x.shape[1]
+
+
+def many_lags(
+    x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
+) -> bool:
+    """Whether there are far more pairs of a point and a center than lags in a table."""
+    low, high = x.detach().amin((0, 1)), x.detach().amax((0, 1))
+    z_low, z_high = centers.detach().amin((0, 1)), centers.detach().amax((0, 1))
+    span = ((high - z_low) - (low - z_high)).tolist()
+    if not all(math.isfinite(width) for width in span):
+        return False
+    nodes = [_LAGS_PER_SCALE * width / one for width, one in zip(span, reach, strict=True)]
+    pairs = x.shape[0] * x.shape[1] * centers.shape[1]
+    return 8 * max(nodes, default=0.0) < pairs
+
+
+def products_at_points(
+    x: Float[Tensor, "L P"], tables: list[tuple[Tensor, float, float]]
+) -> Float[Tensor, "L W"]:
+    """Π_p of the tables [K, W] over each input, each with its first node and spacing, at `x`."""
+    product: Tensor | None = None
+    for column, (table, first, spacing) in zip(x.unbind(1), tables, strict=True):
+        rows, weights = _lagrange(column, first, spacing, _POINTS)
+        factor = embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
+        product = factor if product is None else product * factor
+    return torch.ones(()) if product is None else product
+
+
+def table_over_points(
+    g: GreensFunction,
+    x: Float[Tensor, "S N"],
+    centers: Float[Tensor, "Q M"],
+    lengthscale: Float[Tensor, " Q"],
+    column: int,
+    scale: float,
+) -> tuple[Float[Tensor, "K W"], float, float]:
+    """Bumps of one input over a grid that covers `x`, W = D·Q·M; its first node and spacing."""
+    spacing = scale / _POINTS_PER_SCALE
+    low, high = float(x.detach().min()), float(x.detach().max())
+    first = low - _POINTS * spacing
+    count = math.ceil((high - low) / spacing) + 2 * _POINTS + 1
+    nodes = first + spacing * torch.arange(count, dtype=x.dtype, device=x.device)
+    return bumps_by_lag(g, nodes, centers, lengthscale, column, scale).flatten(1), first, spacing
+
+
+def bumps_by_lag(
+    g: GreensFunction,
+    x: Float[Tensor, " N"],
+    centers: Float[Tensor, "Q M"],
+    lengthscale: Float[Tensor, " Q"],
+    column: int,
+    scale: float,
+) -> Float[Tensor, "N D Q M"]:
+    """Bumps of input `column` at every point, each force from its own table over lags."""
+    forces = []
+    spacing = scale / _LAGS_PER_SCALE
+    for z, ell in zip(centers, lengthscale, strict=True):
+        lags = x[:, None] - z  # N M
+        low, high = float(lags.detach().min()), float(lags.detach().max())
+        first = low - _LAGS * spacing
+        count = math.ceil((high - low) / spacing) + 2 * _LAGS + 1
+        nodes = first + spacing * torch.arange(count, dtype=torch.float64, device=x.device)
+        table = _exact(g, nodes, ell, column).to(x.dtype)
+        rows, weights = _lagrange(lags.flatten(), first, spacing, _LAGS)
+        values = _Interpolate.apply(table, rows, weights)
+        forces.append(values.unflatten(0, lags.shape))  # N M D
+    return torch.stack(forces).permute(1, 3, 0, 2)
+
+
+def _exact(
+    g: GreensFunction, lags: Float[Tensor, " K"], lengthscale: Float[Tensor, ""], column: int
+) -> Float[Tensor, "K D"]:
+    """h at the lags, in float64 with gradients to the parameters as they are."""
+    module = _Response(g)
+    parts = [*module.named_parameters(), *module.named_buffers()]
+    double = {name: value.double() for name, value in parts}
+    response: Tensor = functional_call(module, double, (lags, lengthscale.double()))  # D P K
+    return response[:, column].mT if response.ndim == 3 else response[:, None]
+
+
+class _Response(nn.Module):
+    """A bump response as a function of parameters, whose type `functional_call` may replace."""
+
+    def __init__(self, g: GreensFunction) -> None:
+        super().__init__()
+        self.g = g
+
+    def forward(self, lags: Tensor, lengthscale: Tensor) -> Tensor:
+        center = torch.zeros_like(lags)
+        return system_bump_response(self.g, lags, center, lengthscale, "infinite", trailing=1)
+
+
+def _lagrange(
+    x: Float[Tensor, " L"], first: float, spacing: float, count: int
+) -> tuple[Int[Tensor, "L C"], Float[Tensor, "L C"]]:
+    """Rows of a table about each point, and the weights of an interpolation there."""
+    position = (x - first) / spacing
+    cell = position.detach().floor()
+    offsets = torch.arange(count, device=x.device) - (count // 2 - 1)
+    differences = [position - cell - float(offset) for offset in offsets.tolist()]
+    weights = []
+    for i, own in enumerate(offsets.tolist()):
+        others = [
+            difference / (own - other)
+            for j, (difference, other) in enumerate(zip(differences, offsets.tolist(), strict=True))
+            if j != i
+        ]
+        weights.append(math.prod(others[1:], start=others[0]))
+    return cell.long()[:, None] + offsets, torch.stack(weights, dim=-1)
+
+
+class _Interpolate(torch.autograd.Function):
+    """Weighted sums of few rows each, for very many short rows: faster back than embedding_bag."""
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
+        ctx.save_for_backward(table, rows, weights)
+        return embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
+        table, rows, weights = ctx.saved_tensors
+        by_table = by_weights = None
+        if ctx.needs_input_grad[0]:
+            by_table = torch.stack(
+                [
+                    torch.bincount(
+                        rows.flatten(),
+                        (weights * column[:, None]).flatten(),
+                        minlength=len(table),
+                    )
+                    for column in gradient.unbind(1)
+                ],
+                dim=1,
+            ).to(table)
+        if ctx.needs_input_grad[2]:
+            by_weights = torch.stack(
+                [(table[column] * gradient).sum(-1) for column in rows.unbind(1)], dim=1
+            )
+        return by_table, None, by_weights
