@@ -36,9 +36,11 @@ def layer_of(
     memory: Memory = "infinite",
     num_basis: int = 24,
     separate: bool = False,
+    shared_lengthscale: bool = False,
     jitter: float = 1e-6,
 ) -> InducingLayer:
     generator = torch.Generator().manual_seed(num_inputs)
+    lengthscales = matrix([0.5, 0.8, 0.6], [0.9, 0.5, 0.7])
     shape = (num_forces,) * separate + (num_inducing, num_inputs)
     layer = InducingLayer(
         num_inputs,
@@ -47,7 +49,8 @@ def layer_of(
         inducing_inputs=2 * torch.rand(*shape, generator=generator, dtype=f64) - 1,
         num_forces=num_forces,
         num_basis=num_basis,
-        lengthscale=matrix([0.5, 0.8, 0.6], [0.9, 0.5, 0.7])[:num_forces, :num_inputs],
+        lengthscale=lengthscales[: 1 if shared_lengthscale else num_forces, :num_inputs],
+        shared_lengthscale=shared_lengthscale,
         memory=memory,
         jitter=jitter,
         generator=generator,

@@ -13,10 +13,13 @@ from deeplfm.datasets import cardiac
 from deeplfm.fitting import FittedModel, fit
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
+from deeplfm.models import Recipe
 from deeplfm.saving import load, save
 from deeplfm.training.schedule import Combination
 
 RECIPE = dlfm.FourierDLFM(num_features=12, hidden_dim=2)
+INDUCING = dlfm.InducingDLFM(num_inducing=12, num_basis=8, hidden_dim=2)
+both = pytest.mark.parametrize("recipe", [RECIPE, INDUCING], ids=["fourier", "inducing"])
 TRAINING = dlfm.Training(steps=12, num_samples=2, checkpoint_every=5)
 
 
@@ -44,13 +47,14 @@ def test_a_short_fit_explains_the_data_in_its_own_units() -> None:
     }  # fmt: skip
 
 
+@both
 @pytest.mark.parametrize("restarts", [1, 3])
 @pytest.mark.parametrize("combine", ["best", "mixture"])
 def test_saved_and_loaded_it_predicts_the_same(
-    tmp_path: Path, restarts: int, combine: Combination
+    tmp_path: Path, restarts: int, combine: Combination, recipe: Recipe
 ) -> None:
     training = replace(TRAINING, restarts=restarts, combine=combine)
-    model = fit(gappy(), RECIPE, training, seed=4)
+    model = fit(gappy(), recipe, training, seed=4)
     assert len(model.members) == (2 if combine == "mixture" and restarts == 3 else 1)
     save(model, tmp_path / "run")
     again = load(tmp_path / "run")
@@ -83,10 +87,11 @@ def test_other_recipes_are_saved_too(tmp_path: Path, treatment: Treatment) -> No
     assert again.predictive([1000.0]).degrees == 5.0
 
 
+@both
 @pytest.mark.parametrize("restarts", [1, 4])
-def test_killed_and_resumed_it_ends_the_same(tmp_path: Path, restarts: int) -> None:
+def test_killed_and_resumed_it_ends_the_same(tmp_path: Path, restarts: int, recipe: Recipe) -> None:
     training = replace(TRAINING, restarts=restarts, combine="mixture")
-    whole = fit(gappy(), RECIPE, training, seed=1)
+    whole = fit(gappy(), recipe, training, seed=1)
 
     class KilledError(Exception):
         pass
@@ -96,9 +101,9 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path: Path, restarts: int) -> N
             raise KilledError
 
     with pytest.raises(KilledError):
-        fit(gappy(), RECIPE, training, seed=1, checkpoints=tmp_path, report=kill)
+        fit(gappy(), recipe, training, seed=1, checkpoints=tmp_path, report=kill)
     assert (tmp_path / "race.json").exists()
-    resumed = fit(gappy(), RECIPE, training, seed=1, checkpoints=tmp_path)
+    resumed = fit(gappy(), recipe, training, seed=1, checkpoints=tmp_path)
     assert np.array_equal(prediction(whole), prediction(resumed))
 
 
@@ -114,20 +119,25 @@ def test_an_interrupt_returns_what_there_is(restarts: int) -> None:
     assert np.isfinite(prediction(model)).all()
 
 
-def test_the_same_seed_twice_is_bit_identical() -> None:
-    one, two, other = (fit(gappy(), RECIPE, TRAINING, seed=seed) for seed in (3, 3, 4))
+@both
+def test_the_same_seed_twice_is_bit_identical(recipe: Recipe) -> None:
+    one, two, other = (fit(gappy(), recipe, TRAINING, seed=seed) for seed in (3, 3, 4))
     assert np.array_equal(prediction(one), prediction(two))
     assert not np.array_equal(prediction(one), prediction(other))
 
 
-def test_a_draw_is_one_function_wherever_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = fit(gappy(), RECIPE, TRAINING)
+@both
+def test_a_draw_is_one_function_wherever_it_is_evaluated(
+    monkeypatch: pytest.MonkeyPatch, recipe: Recipe
+) -> None:
+    model = fit(gappy(), recipe, TRAINING)
     x = np.linspace(990, 1200, 40)
     f = model.draw(3, seed=2)
     whole = f(x)
     monkeypatch.setattr("deeplfm.fitting._CHUNK", 1)
-    np.testing.assert_allclose(f(x), whole, rtol=1e-4, atol=1e-4 * np.abs(whole).max())
-    np.testing.assert_allclose(f(x[::-1])[:, ::-1], whole, rtol=1e-4, atol=1e-3)
+    close = 1e-3 * 20  # 1e-3 in the model's units
+    np.testing.assert_allclose(f(x), whole, rtol=0, atol=close)
+    np.testing.assert_allclose(f(x[::-1])[:, ::-1], whole, rtol=0, atol=close)
 
 
 def test_forces_of_both_layers() -> None:
@@ -139,6 +149,11 @@ def test_forces_of_both_layers() -> None:
     assert second.names[-1] == "output 2, force 0, input 2"
     with pytest.raises(dlfm.InputError, match="layer must be 0 to 1; got 2"):
         model.latent_forces(x, layer=2)
+    inducing = fit(gappy(), INDUCING, TRAINING)
+    first, second = (inducing.latent_forces(x, layer=k, num_samples=4) for k in (0, 1))
+    assert first.names == ("force 0",)
+    assert first.mean.shape == (9, 1)
+    assert second.names == ("force 0", "force 1", "force 2")  # one per output
 
 
 def test_the_force_of_the_first_layer_drives_its_output() -> None:

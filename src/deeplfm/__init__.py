@@ -1,18 +1,18 @@
 """deeplfm: deep latent force models, deep Gaussian processes whose every layer is a linear ODE.
 
 The front door: physics (`FirstOrder`, `SecondOrder`, `LinearODE`, `NoDynamics`), recipes
-(`FourierDLFM`) with their `Training`, and the exact kernel of a shallow model. `deeplfm.fitting`
-fits a recipe; closed forms are in `deeplfm.responses`, forces in `deeplfm.forces`.
+(`FourierDLFM`, `InducingDLFM`) with their `Training`, and the exact kernel of a shallow model.
+`deeplfm.fitting` fits a recipe; closed forms are in `deeplfm.responses`.
 """
 
 from importlib.metadata import PackageNotFoundError, version
 
 from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
-from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
+from deeplfm.greens_functions import FirstOrder, LinearODE, NoDynamics, SecondOrder
 from deeplfm.kernels import LatentForceKernel
 from deeplfm.likelihoods import Gaussian, StudentT
-from deeplfm.models import FourierDLFM
+from deeplfm.models import FourierDLFM, InducingDLFM
 from deeplfm.predictive import Predictive
 from deeplfm.training import Stage, Training
 
@@ -26,7 +26,7 @@ __all__ = [
     "FirstOrder",
     "FourierDLFM",
     "Gaussian",
-    "GreensFunction",
+    "InducingDLFM",
     "InputError",
     "LatentForceKernel",
     "LinearODE",

@@ -14,12 +14,21 @@ from torch import Tensor
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
 from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
-from deeplfm.models import FourierDLFM
+from deeplfm.models import FourierDLFM, InducingDLFM
 from deeplfm.training import Stage, Training
 
 _KNOWN: dict[str, type] = {
     cls.__name__: cls
-    for cls in (FourierDLFM, Training, Stage, FirstOrder, SecondOrder, LinearODE, NoDynamics)
+    for cls in (
+        FourierDLFM,
+        InducingDLFM,
+        Training,
+        Stage,
+        FirstOrder,
+        SecondOrder,
+        LinearODE,
+        NoDynamics,
+    )
 } | {cls.__name__: cls for cls in (Gaussian, StudentT)}
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from deeplfm.data import Dataset, Scaling, fit_scaling, inputs_table
 from deeplfm.errors import InputError
 from deeplfm.likelihoods import StudentT
-from deeplfm.models import DeepLFM, FourierDLFM
+from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
 from deeplfm.predictive import Predictive
 from deeplfm.progress import Report, progress_bar
@@ -41,7 +41,7 @@ class FittedModel:
     `histories` hold what training recorded, one per member; `steps` is how many were trained.
     """
 
-    recipe: FourierDLFM
+    recipe: Recipe
     training: Training
     scaling: Scaling
     input_names: tuple[str, ...]
@@ -123,7 +123,7 @@ class FittedModel:
 
 def fit(
     data: Dataset,
-    recipe: FourierDLFM | None = None,
+    recipe: Recipe | None = None,
     training: Training | None = None,
     *,
     seed: int = 0,
@@ -147,7 +147,7 @@ def fit(
 
 def _fit(
     data: Dataset,
-    recipe: FourierDLFM,
+    recipe: Recipe,
     training: Training,
     seed: int,
     device: str,
@@ -156,6 +156,7 @@ def _fit(
     report: Report | None,
 ) -> FittedModel:
     scaling = fit_scaling(data)
+    recipe = recipe.resolved(data, scaling)
     batch = _batch(data, scaling, device, dtype)
     steps = training.steps
     if training.held_out > 0:
@@ -189,14 +190,14 @@ def _fit(
     )
 
 
-def _built(data: Dataset, recipe: FourierDLFM, scaling: Scaling, seed: int, like: Batch) -> DeepLFM:
+def _built(data: Dataset, recipe: Recipe, scaling: Scaling, seed: int, like: Batch) -> DeepLFM:
     model = recipe.build(data, scaling, torch.Generator().manual_seed(seed))
     return model.to(device=like.x.device, dtype=like.x.dtype)
 
 
 def _steps_by_held_out(
     data: Dataset,
-    recipe: FourierDLFM,
+    recipe: Recipe,
     training: Training,
     scaling: Scaling,
     batch: Batch,

@@ -88,7 +88,7 @@ def test_training_draws_share_a_basis_and_have_the_same_moments() -> None:
         path = layer.draw_for_training(4, generator)
         assert len(path.force.theta) == 1
         values = torch.cat(
-            [joint(layer.draw_for_training(1, generator)(x[None])) for _ in range(4000)]
+            [joint(layer.draw_for_training(1, generator)(x[None])) for _ in range(1500)]
         )
     assert_within_errors(values, mean, covariance)
 
@@ -174,6 +174,7 @@ def test_an_instant_ode_is_no_dynamics(num_inputs: int) -> None:
         num_forces=2,
         num_basis=24,
         lengthscale=slow.posterior.prior.lengthscale,
+        shared_lengthscale=False,
     )
     for layer in (slow, fast):
         any_q(layer)

@@ -18,10 +18,12 @@ from inducing_layers import any_q, f64, layer_of, matrix, points
 
 @pytest.mark.parametrize("memory", ["infinite", "zero"])
 @pytest.mark.parametrize("name", ["first", "second", "none"])
-@pytest.mark.parametrize("separate", [False, True])
-def test_a_path_is_the_response_to_its_force(name: str, memory: Memory, separate: bool) -> None:
+@pytest.mark.parametrize(("separate", "shared"), [(False, False), (True, False), (False, True)])
+def test_a_path_is_the_response_to_its_force(
+    name: str, memory: Memory, separate: bool, shared: bool
+) -> None:
     """Folded waves and chunked bumps against the plain form, one set of inputs or one per draw."""
-    layer = layer_of(name, 2, memory=memory, separate=separate)
+    layer = layer_of(name, 2, memory=memory, separate=separate, shared_lengthscale=shared)
     any_q(layer)
     with torch.no_grad():
         path = layer.draw(3, torch.Generator().manual_seed(6))
@@ -29,10 +31,10 @@ def test_a_path_is_the_response_to_its_force(name: str, memory: Memory, separate
             plain = path_response(layer.greens_function, path.force, x, memory)
             plain = torch.einsum("sndq,dq->snd", plain, layer.sensitivities)
             torch.testing.assert_close(path(x), plain, rtol=1e-9, atol=1e-9)
-        shared = layer.draw_for_training(3, torch.Generator().manual_seed(6))
-        plain = path_response(layer.greens_function, shared.force, points(2, 5).abs(), memory)
+        together = layer.draw_for_training(3, torch.Generator().manual_seed(6))
+        plain = path_response(layer.greens_function, together.force, points(2, 5).abs(), memory)
         plain = torch.einsum("sndq,dq->snd", plain, layer.sensitivities)
-        torch.testing.assert_close(shared(points(2, 5).abs()[None]), plain, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(together(points(2, 5).abs()[None]), plain, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(f64, 1e-9), (torch.float32, 1e-3)])
@@ -120,6 +122,7 @@ def test_the_mean_function_is_added() -> None:
         num_forces=2,
         num_basis=24,
         lengthscale=layer.posterior.prior.lengthscale,
+        shared_lengthscale=False,
         mean_weights=weights,
     )
     with_mean.load_state_dict(layer.state_dict() | {"mean_weights": weights})
@@ -199,7 +202,7 @@ def test_tables_are_as_good_as_float32(name: str, per_draw: bool) -> None:
             "lengthscale": one.posterior.prior.lengthscale,
         }
         at = x.clone().to(dtype).detach().requires_grad_()
-        value = InducingPath(one, ForcePath(**force))(at)
+        value = InducingPath(one, ForcePath(**force), interpolate=dtype == torch.float32)(at)
         (value * torch.arange(value.numel()).reshape(value.shape).to(dtype).cos()).sum().backward()
         gradients = [p.grad for _, p in sorted(one.named_parameters()) if p.grad is not None]
         (by_x,) = [at.grad] if at.grad is not None else []

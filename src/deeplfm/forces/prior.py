@@ -33,7 +33,10 @@ def squared_exponential(
 
 @final
 class SquaredExponential(nn.Module):
-    """Q independent forces over P inputs; numbers are shared out, tensors are [Q, P] and [Q]."""
+    """Q independent forces over P inputs; numbers are shared out, tensors are [Q, P] and [Q].
+
+    With `shared_lengthscale` all forces have, and learn, the same one.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class SquaredExponential(nn.Module):
         *,
         num_forces: int = 1,
         num_inputs: int = 1,
+        shared_lengthscale: bool = False,
         learn: bool | Collection[str] = True,
         bounds: Mapping[str, Bounds] | None = None,
     ) -> None:
@@ -51,7 +55,9 @@ class SquaredExponential(nn.Module):
         check_count("num_forces", num_forces)
         check_count("num_inputs", num_inputs)
         values = {"lengthscale": lengthscale, "variance": variance}
-        shapes = {"lengthscale": (num_forces, num_inputs), "variance": (num_forces,)}
+        self.num_forces, self.shared_lengthscale = num_forces, shared_lengthscale
+        rows = 1 if shared_lengthscale else num_forces
+        shapes = {"lengthscale": (rows, num_inputs), "variance": (num_forces,)}
         self.quantities = nn.ModuleDict()
         for name, value in values.items():
             value = as_company(value, values.values())
@@ -69,7 +75,13 @@ class SquaredExponential(nn.Module):
     def lengthscale(self) -> Float[Tensor, "Q P"]:
         """ℓ."""
         value: Tensor = self.quantities["lengthscale"]()
-        return value
+        return value.expand(self.num_forces, -1)
+
+    def set_lengthscale(self, value: Float[Tensor, " P"]) -> None:
+        """The same for all forces."""
+        quantity = self.quantities["lengthscale"]
+        if isinstance(quantity, Quantity):
+            quantity.set(value.expand_as(quantity.start))
 
     @property
     def variance(self) -> Float[Tensor, "Q"]:

@@ -31,6 +31,8 @@ class InducingLayer(Layer):
     greens_function: a template, copied; its parameters are per output and input.
     inducing_inputs: Z [M, P], shared by the forces, or [Q, M, P]; `learn_inputs=False` fixes them.
     num_basis:       waves of a draw of the prior.
+    shared_lengthscale: one for all forces, [1, P]; else each has its own, [Q, P]. With shared
+                     inducing inputs too, the bumps of all forces are the same, and made once.
     mean_weights:    W [P, D], or none.
     """
 
@@ -46,6 +48,7 @@ class InducingLayer(Layer):
         num_forces: int = 1,
         num_basis: int = 100,
         lengthscale: Tensor | float = 1.0,
+        shared_lengthscale: bool = True,
         memory: Memory = "infinite",
         learn_inputs: bool = True,
         mean_weights: Float[Tensor, "P D"] | None = None,
@@ -62,8 +65,10 @@ class InducingLayer(Layer):
             lengthscale,
             num_forces=num_forces,
             num_inputs=num_inputs,
+            shared_lengthscale=shared_lengthscale,
             learn=("lengthscale",),  # the amplitude of a force is in the sensitivities
         )
+        self.one_kernel = shared_lengthscale and inducing_inputs.ndim == 2
         self.posterior = InducingPosterior(
             prior, inducing_inputs, learn_inputs=learn_inputs, jitter=jitter
         )
@@ -78,14 +83,15 @@ class InducingLayer(Layer):
         self.register_buffer("mean_weights", mean_weights)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "InducingPath":
-        return InducingPath(self, self.posterior.draw(num_samples, self.num_basis, generator))
+        force = self.posterior.draw(num_samples, self.num_basis, generator)
+        return InducingPath(self, force, interpolate=force.theta.dtype == torch.float32)
 
     def draw_for_training(
         self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
     ) -> "InducingPath":
-        """One prior basis for all samples; `local` changes nothing here."""
+        """One prior basis for all samples, bumps from tables; `local` changes nothing here."""
         force = self.posterior.draw(num_samples, self.num_basis, generator, in_training=True)
-        return InducingPath(self, force)
+        return InducingPath(self, force, interpolate=True)
 
     def kl(self) -> Float[Tensor, ""]:
         return self.posterior.kl().sum()
@@ -98,9 +104,9 @@ class InducingLayer(Layer):
         """A with f = A v' + what no v' can reach: a_{dq} cov(f_d, u_q(Z)) L^{-T}; float64."""
         posterior, prior = self.posterior, self.posterior.prior
         factor, _ = posterior.gram_factor()
-        bumps = bumps_of(
-            self.greens_function, x[None], posterior.centers(), prior.lengthscale, self.memory
-        )[0]
+        distinct = slice(0, 1 if self.one_kernel else None)
+        centers, ell = posterior.centers()[distinct], prior.lengthscale[distinct]
+        bumps = bumps_of(self.greens_function, x[None], centers, ell, self.memory)[0]
         scale = self.sensitivities * prior.variance
         covariance = (bumps * scale[..., None]).double().permute(2, 3, 0, 1)  # Q M N D
         solved = torch.linalg.solve_triangular(factor, covariance.flatten(2), upper=False)
@@ -108,12 +114,19 @@ class InducingLayer(Layer):
         return features
 
     def prior_variance(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D"]:
-        """Of f, without the mean function. Every point costs as many integrals as all of them."""
+        """Of f, without the mean function; the same everywhere with infinite memory."""
         prior, g = self.posterior.prior, self.greens_function
-        unit = output_covariance(g, g, x, x, prior.lengthscale, self.memory)
-        own = unit.expand(self.num_outputs, self.num_outputs, -1, -1, -1)
-        own = own.diagonal(dim1=0, dim2=1).diagonal(dim1=1, dim2=2)  # Q D N
-        return torch.einsum("qdn,dq,q->nd", own, self.sensitivities.square(), prior.variance)
+        rows = x[:1] if self.memory == "infinite" else x
+        unit = torch.cat(
+            [
+                output_covariance(g, g, row, row, prior.lengthscale, self.memory)[..., 0]
+                for row in rows[:, None]
+            ],
+            dim=-1,
+        )  # D D Q N
+        own = unit.expand(self.num_outputs, self.num_outputs, -1, -1).diagonal(dim1=0, dim2=1)
+        variance = torch.einsum("qnd,dq,q->nd", own, self.sensitivities.square(), prior.variance)
+        return variance.expand(len(x), -1)
 
     def moments(self, x: Float[Tensor, "N P"]) -> "Moments":
         """Mean and variance of f at each point, exact."""
@@ -139,7 +152,7 @@ class InducingLayer(Layer):
 
     @property
     def elements(self) -> int:
-        return self.num_outputs * self.posterior.centers().numel()
+        return self.num_outputs * self.posterior.inducing_inputs.numel()
 
     def recover(self) -> bool:
         return self.posterior.raise_jitter()
@@ -155,16 +168,30 @@ class Moments(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class InducingPath:
-    """Functions drawn from an inducing layer: a drawn force, through its ODE."""
+    """Functions drawn from an inducing layer: a drawn force, through its ODE.
+
+    `interpolate`: bumps may come from tables, which is good to rounding in float32.
+    """
 
     layer: InducingLayer
     force: ForcePath
+    interpolate: bool
 
     def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         layer, force = self.layer, self.force
         coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
+        centers, ell = force.centers, force.lengthscale
+        if layer.one_kernel:
+            coefficients = coefficients.sum(2, keepdim=True)
+            centers, ell = centers[:1], ell[:1]
         bumps = bump_sum(
-            layer.greens_function, x, force.centers, force.lengthscale, coefficients, layer.memory
+            layer.greens_function,
+            x,
+            centers,
+            ell,
+            coefficients,
+            layer.memory,
+            interpolate=self.interpolate,
         )
         return self._waves(x) + bumps + layer.mean(x)
 

@@ -1,7 +1,9 @@
 """MODELS: layers composed, X → layer → layer → f."""
 
 from deeplfm.models.deep_lfm import DeepLFM
-from deeplfm.models.recipes import FourierDLFM
+from deeplfm.models.fourier_dlfm import FourierDLFM
+from deeplfm.models.inducing_dlfm import InducingDLFM
+from deeplfm.models.recipe import Recipe
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
 
-__all__ = ["Concatenate", "DeepLFM", "FourierDLFM", "NoSkip", "Skip"]
+__all__ = ["Concatenate", "DeepLFM", "FourierDLFM", "InducingDLFM", "NoSkip", "Recipe", "Skip"]

@@ -3,8 +3,8 @@
     sum_{sd}(x) = Σ_{qj} c_{sdqj} Π_p bump_{dp}(x_p; z_{qjp}, ℓ_{qp})
 
 There is one bump per sample, point, output, input and center: the largest tensor of the library. It
-is made in chunks of points, and made again when gradients ask for it. In float32 on a CPU bumps are
-interpolated from tables (`bump_tables`) where that is less work; everywhere else each is exact.
+is made in chunks of points, and made again when gradients ask for it. On a CPU bumps may come from
+tables (`bump_tables`) where that is less work; else each is exact.
 """
 
 from collections.abc import Callable
@@ -29,15 +29,19 @@ def bump_sum(
     lengthscale: Float[Tensor, "Q P"],
     coefficients: Float[Tensor, "S D Q M"],
     memory: Memory,
+    *,
+    interpolate: bool = False,
 ) -> Float[Tensor, "S N D"]:
     """The responses of D outputs, Green's function parameters [D, P], to weighted bumps.
 
     With zero memory the ODE runs backwards from rest before its origin (`layers.fourier`).
+    `interpolate` allows tables, where they are less work.
     """
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    bumps = _bumps(greens_function, x, centers, lengthscale, memory)
+    tables = interpolate and memory == "infinite" and x.device.type == "cpu"
+    bumps = (_interpolated if tables else _exact)(greens_function, x, centers, lengthscale, memory)
 
     def chunk(piece: Tensor) -> Tensor:
         return _weighted(bumps(piece), coefficients)
@@ -75,38 +79,35 @@ def bumps_of(
     return bumps.prod(3)
 
 
-def _bumps(
+def _exact(
     g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, memory: Memory
 ) -> Callable[[Tensor], Tensor]:
-    """Bumps [S3, N, D, Q, M] at pieces of `x`: from tables over all of it, or exact."""
+    """Bumps [S3, N, D, Q, M] at pieces of `x`."""
+    return lambda piece: bumps_of(g, piece, centers, lengthscale, memory)
 
-    def exact(piece: Tensor) -> Tensor:
-        return bumps_of(g, piece, centers, lengthscale, memory)
 
-    if memory != "infinite" or x.dtype != torch.float32 or x.device.type != "cpu":
-        return exact
+def _interpolated(
+    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, memory: Memory
+) -> Callable[[Tensor], Tensor]:
+    """The same from tables over all of `x`; exact where there are too few of them."""
     reach = bump_tables.scales(g, lengthscale)
+    crowded = bump_tables.worthwhile(x, reach)
+    if not crowded and not bump_tables.many_lags(x, centers, reach):
+        return _exact(g, x, centers, lengthscale, memory)
     shape = (-1, *centers.shape[:2])
-    per_input = list(zip(centers.unbind(-1), lengthscale.unbind(-1), strict=True))
-    if bump_tables.worthwhile(x, reach):
-        tables = [
-            bump_tables.table_over_points(g, column, z, ell, p, reach[p])
-            for p, (column, (z, ell)) in enumerate(zip(x.unbind(-1), per_input, strict=True))
-        ]
+    lags = bump_tables.lag_tables(g, x, centers, lengthscale, reach)
+    if crowded:
+        tables = bump_tables.point_tables(lags, x, centers, reach)
 
         def over_points(piece: Tensor) -> Tensor:
-            product = bump_tables.products_at_points(piece.flatten(0, 1), tables)
-            return product.reshape(*piece.shape[:2], *shape)
+            return tables.products(piece.flatten(0, 1)).reshape(*piece.shape[:2], *shape)
 
         return over_points
-    if not bump_tables.many_lags(x, centers, reach):
-        return exact
 
     def over_lags(piece: Tensor) -> Tensor:
         product: Tensor | float = 1.0
-        for p, (z, ell) in enumerate(per_input):
-            column = piece[..., p].flatten()
-            product = product * bump_tables.bumps_by_lag(g, column, z, ell, p, reach[p])
+        for p, z in enumerate(centers.unbind(-1)):
+            product = product * lags.bumps(piece[..., p].flatten(), z, p)
         return torch.as_tensor(product).reshape(*piece.shape[:2], *shape)
 
     return over_lags

@@ -8,7 +8,8 @@ over points four nodes do, since there the sum of all bumps is interpolated, not
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import torch
 from jaxtyping import Float, Int
@@ -21,7 +22,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
-_LAGS_PER_SCALE, _POINTS_PER_SCALE = 12, 10  # nodes per lengthscale, or per half radian of a pole
+_LAGS_PER_SCALE, _POINTS_PER_SCALE = 8, 10  # nodes per lengthscale, or per half radian of a pole
 
 
 def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
@@ -35,7 +36,8 @@ def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
 
 def worthwhile(x: Float[Tensor, "S N P"], reach: list[float]) -> bool:
     """Whether points crowd so much that a table over each input has fewer rows than they are."""
-    span = (x.detach().amax((0, 1)) - x.detach().amin((0, 1))).tolist()
+    low, high = _ends(x)
+    span = (high - low).tolist()
     if not all(math.isfinite(width) for width in span):
         return False
     nodes = [_POINTS_PER_SCALE * width / one for width, one in zip(span, reach, strict=True)]
@@ -46,8 +48,7 @@ def many_lags(
     x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
 ) -> bool:
     """Whether there are far more pairs of a point and a center than lags in a table."""
-    low, high = x.detach().amin((0, 1)), x.detach().amax((0, 1))
-    z_low, z_high = centers.detach().amin((0, 1)), centers.detach().amax((0, 1))
+    (low, high), (z_low, z_high) = _ends(x), _ends(centers)
     span = ((high - z_low) - (low - z_high)).tolist()
     if not all(math.isfinite(width) for width in span):
         return False
@@ -56,68 +57,100 @@ def many_lags(
     return 8 * max(nodes, default=0.0) < pairs
 
 
-def products_at_points(
-    x: Float[Tensor, "L P"], tables: list[tuple[Tensor, float, float]]
-) -> Float[Tensor, "L W"]:
-    """Π_p of the tables [K, W] over each input, each with its first node and spacing, at `x`."""
-    product: Tensor | None = None
-    for column, (table, first, spacing) in zip(x.unbind(1), tables, strict=True):
-        rows, weights = _lagrange(column, first, spacing, _POINTS)
-        factor = embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
-        product = factor if product is None else product * factor
-    return torch.ones(()) if product is None else product
+@final
+@dataclass(frozen=True, eq=False)
+class LagTables:
+    """h over the lags of each input, one table per force; `first` and `spacing` are per input."""
+
+    values: Float[Tensor, "Q P K D"]
+    first: list[float]
+    spacing: list[float]
+
+    def bumps(
+        self, x: Float[Tensor, " N"], centers: Float[Tensor, "Q M"], column: int
+    ) -> Float[Tensor, "N D Q M"]:
+        """Bumps of one input at every point."""
+        forces = []
+        for z, table in zip(centers, self.values[:, column], strict=True):
+            lags = x[:, None] - z  # N M
+            first, spacing = self.first[column], self.spacing[column]
+            rows, weights = _lagrange(lags.flatten(), first, spacing, _LAGS)
+            forces.append(_Interpolate.apply(table, rows, weights).unflatten(0, lags.shape))
+        return torch.stack(forces).permute(1, 3, 0, 2)
 
 
-def table_over_points(
+def lag_tables(
     g: GreensFunction,
-    x: Float[Tensor, "S N"],
-    centers: Float[Tensor, "Q M"],
-    lengthscale: Float[Tensor, " Q"],
-    column: int,
-    scale: float,
-) -> tuple[Float[Tensor, "K W"], float, float]:
-    """Bumps of one input over a grid that covers `x`, W = D·Q·M; its first node and spacing."""
-    spacing = scale / _POINTS_PER_SCALE
-    low, high = float(x.detach().min()), float(x.detach().max())
-    first = low - _POINTS * spacing
-    count = math.ceil((high - low) / spacing) + 2 * _POINTS + 1
-    nodes = first + spacing * torch.arange(count, dtype=x.dtype, device=x.device)
-    return bumps_by_lag(g, nodes, centers, lengthscale, column, scale).flatten(1), first, spacing
+    x: Float[Tensor, "S N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+    reach: list[float],
+) -> LagTables:
+    """For all pairs of a point, or of a node of a table over points, and a center."""
+    beyond = torch.tensor(reach, dtype=torch.float64) * (1 + _POINTS / _POINTS_PER_SCALE)
+    low, high = (part.double().cpu() for part in _ends(x))
+    z_low, z_high = (part.double().cpu() for part in _ends(centers))
+    spacing = torch.tensor(reach, dtype=torch.float64) / _LAGS_PER_SCALE
+    first = low - z_high - beyond
+    count = math.ceil(float(((high - z_low + beyond - first) / spacing).max())) + 1
+    nodes = first[:, None] + spacing[:, None] * torch.arange(count)  # P K
+    values = [_exact(g, nodes.to(x.device), ell, x.dtype) for ell in lengthscale]
+    return LagTables(torch.stack(values), first.tolist(), spacing.tolist())
 
 
-def bumps_by_lag(
-    g: GreensFunction,
-    x: Float[Tensor, " N"],
-    centers: Float[Tensor, "Q M"],
-    lengthscale: Float[Tensor, " Q"],
-    column: int,
-    scale: float,
-) -> Float[Tensor, "N D Q M"]:
-    """Bumps of input `column` at every point, each force from its own table over lags."""
-    forces = []
-    spacing = scale / _LAGS_PER_SCALE
-    for z, ell in zip(centers, lengthscale, strict=True):
-        lags = x[:, None] - z  # N M
-        low, high = float(lags.detach().min()), float(lags.detach().max())
-        first = low - _LAGS * spacing
-        count = math.ceil((high - low) / spacing) + 2 * _LAGS + 1
-        nodes = first + spacing * torch.arange(count, dtype=torch.float64, device=x.device)
-        table = _exact(g, nodes, ell, column).to(x.dtype)
-        rows, weights = _lagrange(lags.flatten(), first, spacing, _LAGS)
-        values = _Interpolate.apply(table, rows, weights)
-        forces.append(values.unflatten(0, lags.shape))  # N M D
-    return torch.stack(forces).permute(1, 3, 0, 2)
+@final
+@dataclass(frozen=True, eq=False)
+class PointTables:
+    """All bumps over a grid of each input, [K, W] with W = D·Q·M."""
+
+    values: list[Tensor]
+    first: list[float]
+    spacing: list[float]
+
+    def products(self, x: Float[Tensor, "L P"]) -> Float[Tensor, "L W"]:
+        """Π_p of the bumps at `x`."""
+        product: Tensor | None = None
+        for p, table in enumerate(self.values):
+            rows, weights = _lagrange(x[:, p], self.first[p], self.spacing[p], _POINTS)
+            factor = embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
+            product = factor if product is None else product * factor
+        return x.new_ones(len(x), 1) if product is None else product
+
+
+def point_tables(
+    lags: LagTables, x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
+) -> PointTables:
+    """Grids that cover `x`."""
+    values, firsts, spacings = [], [], []
+    ends = zip(*(part.tolist() for part in _ends(x)), reach, strict=True)
+    for p, (low, high, scale) in enumerate(ends):
+        spacing = scale / _POINTS_PER_SCALE
+        first = low - _POINTS / 2 * spacing
+        count = math.ceil((high - low) / spacing) + _POINTS + 1
+        nodes = first + spacing * torch.arange(count, dtype=x.dtype, device=x.device)
+        values.append(lags.bumps(nodes, centers[..., p], p).flatten(1))
+        firsts.append(first)
+        spacings.append(spacing)
+    return PointTables(values, firsts, spacings)
+
+
+def _ends(x: Float[Tensor, "A B P"]) -> tuple[Tensor, Tensor]:
+    return x.detach().amin((0, 1)), x.detach().amax((0, 1))
 
 
 def _exact(
-    g: GreensFunction, lags: Float[Tensor, " K"], lengthscale: Float[Tensor, ""], column: int
-) -> Float[Tensor, "K D"]:
-    """h at the lags, in float64 with gradients to the parameters as they are."""
+    g: GreensFunction,
+    lags: Float[Tensor, "P K"],
+    lengthscale: Float[Tensor, " P"],
+    dtype: torch.dtype,
+) -> Float[Tensor, "P K D"]:
+    """h at the lags, from float64, with gradients to the parameters as they are."""
     module = _Response(g)
     parts = [*module.named_parameters(), *module.named_buffers()]
     double = {name: value.double() for name, value in parts}
-    response: Tensor = functional_call(module, double, (lags, lengthscale.double()))  # D P K
-    return response[:, column].mT if response.ndim == 3 else response[:, None]
+    response: Tensor = functional_call(module, double, (lags, lengthscale.double()[:, None]))
+    response = response if response.ndim == 3 else response[None]  # D P K; G = δ has one output
+    return response.permute(1, 2, 0).to(dtype)
 
 
 class _Response(nn.Module):

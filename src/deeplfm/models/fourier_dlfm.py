@@ -1,11 +1,4 @@
-"""Recipes: whole models as frozen settings, built for a data set.
-
-    model = FourierDLFM(hidden_dim=3).build(data, scaling, generator)
-
-Users speak in their own units: `decay` and `lengthscale` of the inputs are converted here, by the
-scaling of the data. Hidden functions have no units and a spread of about 1; to the physics they are
-like an input over its whole range.
-"""
+"""The recipe of DLFM-RFF: layers of random Fourier response features."""
 
 import math
 from collections.abc import Sequence
@@ -16,28 +9,35 @@ import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
-from deeplfm.errors import InputError
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Combine, Weights
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.likelihoods import Gaussian, Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
-from deeplfm.models.initialise import Start, evenly, start_at_spectrum, start_fitted
+from deeplfm.models.fourier_start import start_at_spectrum, start_fitted
+from deeplfm.models.recipe import (
+    Recipe,
+    Units,
+    check_choice,
+    check_templates,
+    template_of,
+    time_units,
+)
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
+from deeplfm.models.start import Start, evenly
 from deeplfm.shapes import Memory, check_count
 
 FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
-Units: TypeAlias = Literal["user", "scaled"]
 
 _SKIPS: dict[str, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
 
 
 @final
 @dataclass(frozen=True)
-class FourierDLFM:
+class FourierDLFM(Recipe):
     """DLFM-RFF: layers of random Fourier response features.
 
     greens_function:    a template, or one per layer; None is first order with a time constant of
@@ -76,16 +76,8 @@ class FourierDLFM:
     def __post_init__(self) -> None:
         for name in ("num_layers", "hidden_dim", "num_forces", "num_features"):
             check_count(name, getattr(self, name))
-        if self.skip not in _SKIPS:
-            raise InputError(
-                f"skip must be one of {sorted(_SKIPS)}; got {self.skip!r}. Choose one of them."
-            )
-        templates = self.greens_function
-        if isinstance(templates, Sequence) and len(templates) != self.num_layers:
-            raise InputError(
-                f"greens_function must be one, or one per layer ({self.num_layers}); got "
-                f"{len(templates)}. Add or remove some."
-            )
+        check_choice("skip", self.skip, sorted(_SKIPS))
+        check_templates(self.greens_function, self.num_layers)
 
     @classmethod
     def paper(cls) -> "FourierDLFM":
@@ -145,8 +137,9 @@ class FourierDLFM:
         generator: torch.Generator | None,
     ) -> FourierLayer:
         last = number == self.num_layers - 1
-        unit = self._time_units(number, width, scaling)
-        template = self._template(number)
+        hidden = 0 if number == 0 else self.hidden_dim
+        unit = time_units(self.units, hidden, width, scaling)
+        template = template_of(self.greens_function, number) or FirstOrder(2.5)
         groups = outputs if last else 1
         physics = template.tiled(groups, width)
         if self.greens_function is not None:
@@ -175,19 +168,6 @@ class FourierDLFM:
             _randomise(layer.output_sensitivities, generator)
         return layer
 
-    def _time_units(self, number: int, width: int, scaling: Scaling) -> Tensor:
-        """What one unit of each input of a layer is, in the units of the settings: [P].
-
-        A hidden function counts as an input of typical scale: its physics must not depend on
-        whether time is in seconds or hours.
-        """
-        if self.units == "scaled":
-            return torch.ones(width, dtype=torch.float64)
-        scales = torch.tensor(scaling.input_scale)
-        direct = width if number == 0 else width - self.hidden_dim
-        typical = scales.log().mean().exp().expand(width - direct)
-        return torch.cat([typical, scales[:direct]])
-
     def _lengthscales(self, number: int, unit: Tensor) -> Tensor:
         """[P], in the units of the layer's inputs."""
         hidden = 0 if number == 0 else self.hidden_dim
@@ -196,12 +176,6 @@ class FourierDLFM:
             of_inputs = torch.ones_like(unit)  # that of the data follows with the start
         of_inputs[:hidden] = self.hidden_lengthscale
         return of_inputs
-
-    def _template(self, number: int) -> GreensFunction:
-        templates = self.greens_function
-        if templates is None:
-            return FirstOrder(2.5)
-        return templates[number] if isinstance(templates, Sequence) else templates
 
 
 def _randomise(values: Tensor, generator: torch.Generator | None) -> None:

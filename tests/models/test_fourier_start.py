@@ -11,7 +11,8 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.initialise import evenly, fit_weights, unit_variance
+from deeplfm.models.fourier_start import fit_weights, unit_variance
+from deeplfm.models.start import evenly
 from deeplfm.parameters import Quantity
 
 SHARED = {"shared_forces": True, "num_forces": 2}

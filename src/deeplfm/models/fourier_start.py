@@ -10,55 +10,30 @@ before it begins; from here it improves on a fit that is already good.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, final
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.gaussians import FullGaussian, VariationalGaussian
 from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
 from deeplfm.models.skip import Skip
 from deeplfm.models.spectrum import draw_from, periodogram, spectral_frequencies
+from deeplfm.models.start import (
+    FIRST_NOISE,
+    Start,
+    Values,
+    factors_of,
+    posterior_of_weights,
+    principal_components,
+)
 
-Values = NDArray[np.float64]
-
-_ROWS = 5000  # regressions need no more; evenly spread over the data
 _HIDDEN_NOISE = 0.001  # variance about the hidden targets: q(W) must keep a layer's noise small
 _ALIKE = 20  # neighbouring errors of a phase are one: so few of the targets count for its spread
-_FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
-_OFFSET = 10.0  # prior standard deviation of the offsets
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 _BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What a start needs to know: data in the model's units, and where random numbers come from."""
-
-    x: Values
-    y: Values
-    generator: torch.Generator
-    from_spectrum: bool = True
-    keep_lengthscale: bool = False
-
-    @property
-    def series(self) -> bool:
-        """One input, that has a spectrum."""
-        return self.x.shape[1] == 1 and float(np.ptp(self.x)) > 0
-
-
-def evenly(x: Values, y: Values) -> tuple[Values, Values]:
-    """At most `_ROWS` rows, spread over the data; those of one input in order."""
-    order = np.argsort(x[:, 0], kind="stable") if x.shape[1] == 1 else np.arange(len(x))
-    chosen = order[np.linspace(0, len(x) - 1, min(len(x), _ROWS)).astype(int)]
-    return x[chosen], y[chosen]
 
 
 def start_fitted(
@@ -109,7 +84,7 @@ def fit_weights(
     features = _features(layer, values).expand(-1, layer.num_outputs, -1)
     noise = torch.full((layer.num_outputs,), _HIDDEN_NOISE, dtype=features.dtype)
     if likelihood is not None:
-        noise.fill_(_FIRST_NOISE)
+        noise.fill_(FIRST_NOISE)
     if layer.output_sensitivities is not None:  # one W for all outputs
         mixing = layer.output_sensitivities.detach()[..., None]
         mixed = features.unflatten(-1, (mixing.shape[1], -1)) * mixing
@@ -117,62 +92,20 @@ def fit_weights(
     else:
         columns = (features.split(1, dim=1), targets.split(1, dim=1), noise.split(1))
         problems = list(zip(*columns, strict=True))
-    solved = [_posterior(*problem, estimate=likelihood is not None) for problem in problems]
+    alike = _ALIKE if likelihood is None else 1
+    solved = [
+        posterior_of_weights(*problem, estimate=likelihood is not None, alike=alike)
+        for problem in problems
+    ]
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
-    layer.weights.set(mean, _factors(precision, layer.weights))
+    layer.weights.set(mean, factors_of(precision, layer.weights))
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:
         likelihood.start_noise(noise)
     functions = [phi @ one.mean for (phi, _, _), one in zip(problems, solved, strict=True)]
     return torch.cat(functions, dim=1) + layer.offset.detach()
-
-
-class _Posterior(NamedTuple):
-    """Of the weights, with the offset of each output at its best."""
-
-    mean: Float[Tensor, " F"]
-    precision: Float[Tensor, "F F"]
-    offset: Float[Tensor, " D"]
-
-
-def _posterior(
-    phi: Float[Tensor, "N D F"], y: Float[Tensor, "N D"], noise: Float[Tensor, " D"], estimate: bool
-) -> _Posterior:
-    """Of W ~ N(0, I) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place."""
-    seen = ~y.isnan()
-    size = phi.shape[-1]
-    offsets = _OFFSET * torch.eye(y.shape[1], dtype=phi.dtype).expand(len(y), -1, -1)
-    phi, y = torch.cat([phi, offsets], -1) * seen[..., None], torch.where(seen, y, 0.0)
-    gram = torch.einsum("ndf,ndg->dfg", phi, phi)
-    moment = torch.einsum("ndf,nd->df", phi, y)
-    for left in reversed(range(_ROUNDS if estimate else 1)):
-        precision = (gram / noise[:, None, None]).sum(0)
-        precision.diagonal().add_(1)
-        root = torch.linalg.cholesky(precision)
-        mean = torch.cholesky_solve((moment / noise[:, None]).sum(0)[:, None], root)[:, 0]
-        if left:
-            spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(root))
-            error = (y - phi @ mean).square().sum(0)
-            noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
-    if not estimate:
-        precision = (gram / noise[:, None, None]).sum(0) / _ALIKE
-        precision.diagonal().add_(1)
-    return _Posterior(mean[:size], precision[:size, :size], _OFFSET * mean[size:])
-
-
-def _factors(precision: Tensor, weights: VariationalGaussian) -> Tensor:
-    """Of the closest q that `weights` can be: the inverses of the blocks of the precision."""
-    batch, size = weights.shift.shape
-    if not isinstance(weights, FullGaussian):
-        return torch.diag_embed(precision.diagonal(dim1=-2, dim2=-1).reshape(batch, size).rsqrt())
-    if len(precision) != batch:  # several forces in one regression
-        index = torch.arange(batch * size).reshape(batch, size)
-        precision = precision[0][index[:, :, None], index[:, None, :]]
-    covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-    factor: Tensor = torch.linalg.cholesky(covariance)
-    return factor
 
 
 def _features(layer: FourierLayer, values: Tensor) -> Tensor:
@@ -189,10 +122,7 @@ def _hidden_targets(
     count = layer.num_outputs
     if oscillation is not None:
         return oscillation.projections(count)
-    centred = start.x - start.x.mean(0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
-    kept = left[:, sizes > 1e-9 * max(float(sizes.max(initial=0.0)), 1e-300)][:, :count]
-    known = kept * math.sqrt(len(start.x))
+    known = principal_components(start.x, count)
     with torch.no_grad():
         features = _features(layer, values)[:, 0]
         shape = (features.shape[1], count - known.shape[1])

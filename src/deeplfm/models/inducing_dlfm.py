@@ -1,0 +1,194 @@
+"""The recipe of DLFM-VIP: layers of latent forces with inducing points."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias, final
+
+import torch
+from torch import Tensor
+
+from deeplfm.data import Dataset, Scaling
+from deeplfm.greens_functions import FirstOrder, GreensFunction, SecondOrder
+from deeplfm.layers import InducingLayer
+from deeplfm.likelihoods import Gaussian, Likelihood
+from deeplfm.models.deep_lfm import DeepLFM
+from deeplfm.models.grid_start import grid_size
+from deeplfm.models.inducing_start import InducingStart, match_noise, start_inducing
+from deeplfm.models.recipe import (
+    Recipe,
+    Units,
+    check_choice,
+    check_templates,
+    template_of,
+    time_units,
+)
+from deeplfm.models.skip import Concatenate, NoSkip
+from deeplfm.models.start import Start, evenly
+from deeplfm.shapes import Memory, check_count
+
+MeanSkip: TypeAlias = Literal["linear", "concatenate", "none"]
+MeanLayers: TypeAlias = Literal["hidden", "every"]
+WeightInit: TypeAlias = Literal["fitted", "prior"]
+
+
+@final
+@dataclass(frozen=True)
+class InducingDLFM(Recipe):
+    """DLFM-VIP: layers whose forces are known through inducing points.
+
+    num_forces:         of each hidden layer, shared by its functions.
+    output_forces:      of the last layer; None is one per output.
+    num_inducing:       of each layer, from k-means of what it sees.
+    grid_points:        of the regular grid that the first layer of a series has instead; None is
+                        `num_inducing`, or as many as its oscillation needs.
+    num_basis:          waves of a draw of the prior.
+    greens_function:    a template, or one per layer; None takes it from the data: resonators at the
+                        dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
+    spread:             ratio of the speeds of a given ODE in neighbouring hidden functions: alike,
+                        they would be one function.
+    lengthscale:        of the forces over the inputs; None takes it from the data.
+    hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1.
+    skip:               "linear": a fixed linear mean in every hidden layer (`mean="every"`: in the
+                        last one too): identity, padded with zeros, or principal components.
+    past:               how many of its slowest time constants a grid begins before the data.
+    weight_init:        "fitted": the last layer a closed-form fit; "prior": q is the prior.
+    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+    """
+
+    num_layers: int = 2
+    hidden_dim: int = 3
+    num_forces: int = 1
+    output_forces: int | None = None
+    num_inducing: int = 100
+    grid_points: int | None = None
+    num_basis: int = 100
+    greens_function: GreensFunction | Sequence[GreensFunction] | None = None
+    spread: float = 4.0
+    lengthscale: float | None = None
+    hidden_lengthscale: float = 0.25
+    memory: Memory = "infinite"
+    inputs: Literal["product"] = "product"
+    skip: MeanSkip = "linear"
+    mean: MeanLayers = "hidden"
+    separate_inducing: bool = False
+    past: float = 2.0
+    weight_init: WeightInit = "fitted"
+    likelihood: Likelihood = field(default_factory=Gaussian)
+    units: Units = "user"
+
+    def __post_init__(self) -> None:
+        for name in ("num_layers", "hidden_dim", "num_forces", "num_inducing", "num_basis"):
+            check_count(name, getattr(self, name))
+        for name in ("output_forces", "grid_points"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+        check_choice("inputs", self.inputs, ["product"])
+        check_choice("skip", self.skip, ["linear", "concatenate", "none"])
+        check_choice("mean", self.mean, ["hidden", "every"])
+        check_choice("weight_init", self.weight_init, ["fitted", "prior"])
+        check_templates(self.greens_function, self.num_layers)
+
+    @classmethod
+    def paper(cls) -> "InducingDLFM":
+        """The settings of the paper; train them with 50 samples at a rate of 0.01.
+
+        Its lengthscale 0.1 is 0.1/√2 in the convention of this library.
+        """
+        return cls(
+            output_forces=1,
+            greens_function=FirstOrder(2.5),
+            spread=1.0,
+            lengthscale=0.1 / math.sqrt(2),
+            hidden_lengthscale=0.1 / math.sqrt(2),
+            mean="every",
+            past=0.0,
+            weight_init="prior",
+            likelihood=Gaussian(0.01),
+            units="scaled",
+        )
+
+    def resolved(self, data: Dataset, scaling: Scaling) -> "InducingDLFM":
+        if self.grid_points is not None or self.greens_function is not None:
+            return self
+        x, y = evenly(scaling.inputs(data.x), scaling.targets(data.y))
+        needed = grid_size(x, y, self.past) if x.shape[1] == 1 else 0
+        return replace(self, grid_points=max(self.num_inducing, needed))
+
+    def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
+        recipe = self.resolved(data, scaling)
+        if recipe != self:
+            return recipe.build(data, scaling, generator)
+        model = self.skeleton(scaling, generator)
+        layers = [layer for layer in model.stack if isinstance(layer, InducingLayer)]
+        start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
+        settings = InducingStart(
+            own_physics=self.greens_function is None,
+            keep_lengthscale=self.lengthscale is not None,
+            past=self.past,
+            fitted=self.weight_init == "fitted",
+        )
+        start_inducing(layers, model.skip, model.likelihood, start, settings)
+        if settings.fitted:
+            match_noise(model, start)
+        return model
+
+    def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
+        inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
+        skip = Concatenate() if self.skip == "concatenate" else NoSkip()
+        layers = []
+        for number in range(self.num_layers):
+            last = number == self.num_layers - 1
+            width = inputs if number == 0 else skip.width(self.hidden_dim, inputs)
+            count = outputs if last else self.hidden_dim
+            layers.append(self._layer(number, width, count, scaling, generator))
+        return DeepLFM(layers, skip, self.likelihood.tiled(outputs))
+
+    def _layer(
+        self,
+        number: int,
+        width: int,
+        outputs: int,
+        scaling: Scaling,
+        generator: torch.Generator | None,
+    ) -> InducingLayer:
+        last = number == self.num_layers - 1
+        hidden = 0 if number == 0 else self.hidden_dim
+        unit = time_units(self.units, hidden, width, scaling)
+        forces = (self.output_forces or outputs) if last else self.num_forces
+        on_grid = number == 0 and width == 1
+        count = (self.grid_points or self.num_inducing) if on_grid else self.num_inducing
+        shape = (forces,) * self.separate_inducing + (count, width)
+        with_mean = self.skip == "linear" and (not last or self.mean == "every")
+        lengthscale = torch.full((1, width), self.hidden_lengthscale, dtype=torch.float64)
+        lengthscale[:, hidden:] = (self.lengthscale or 1.0) / unit[hidden:]
+        zeros = torch.zeros(width, outputs, dtype=torch.float64)
+        layer = InducingLayer(
+            width,
+            outputs,
+            greens_function=self._physics(number, outputs, unit),
+            inducing_inputs=torch.zeros(shape, dtype=torch.float64),
+            num_forces=forces,
+            num_basis=self.num_basis,
+            lengthscale=lengthscale,
+            memory=self.memory,
+            learn_inputs=not on_grid,
+            mean_weights=zeros if with_mean else None,
+            generator=generator,
+        )
+        if last and forces == outputs:  # each output begins with a force of its own
+            with torch.no_grad():
+                layer.sensitivities.copy_(torch.eye(outputs))
+        return layer
+
+    def _physics(self, number: int, outputs: int, unit: Tensor) -> GreensFunction:
+        """[D, P], in the units of the layer; a first guess where the data will say."""
+        template, width = template_of(self.greens_function, number), len(unit)
+        if template is None:
+            on_grid = number == 0 and width == 1
+            return (SecondOrder() if on_grid else FirstOrder()).tiled(outputs, width)
+        speeds = torch.ones(outputs, 1, dtype=torch.float64)
+        if number < self.num_layers - 1:
+            steps = torch.arange(outputs, dtype=torch.float64) - (outputs - 1) / 2
+            speeds = (self.spread**steps)[:, None]
+        return template.tiled(outputs, width).rescaled(unit * speeds)

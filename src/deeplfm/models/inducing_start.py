@@ -1,0 +1,226 @@
+"""Where a deep model of inducing layers starts.
+
+    first layer of a series:  resonators, driven so that hidden functions follow the phase
+    other hidden layers:      their mean function, and next to nothing beside it
+    last layer:               the observed targets, given the hidden functions, in closed form
+
+Every layer begins with prior variance 1, and with inducing points and lengthscales such that q can
+reach nearly all of it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from deeplfm.greens_functions import FirstOrder
+from deeplfm.layers import InducingLayer
+from deeplfm.likelihoods import Likelihood
+from deeplfm.models.deep_lfm import DeepLFM
+from deeplfm.models.grid_start import phases, start_on_grid
+from deeplfm.models.oscillation import Oscillation, dominant_oscillation
+from deeplfm.models.skip import Skip
+from deeplfm.models.start import (
+    FIRST_NOISE,
+    Start,
+    factors_of,
+    posterior_of_weights,
+    principal_components,
+)
+
+_INSTANT = 10.0  # decay times lengthscale, where the data say nothing of a decay
+_REACHED, _GROWTH, _ROUNDS = 0.95, 1.1, 15
+_HIDDEN_NOISE = 0.001  # variance about the phase that q of the first layer starts with
+_QUIET = 0.03  # spread of q in hidden layers that only pass their mean on
+_DRAWS = 10
+_ROWS, _ROWS_FROM_REST = 500, 10  # enough to see what q can reach; from rest a row costs more
+
+
+@final
+@dataclass(frozen=True)
+class InducingStart:
+    """What of the start the settings decide: `InducingDLFM` says what they mean."""
+
+    own_physics: bool
+    keep_lengthscale: bool
+    past: float
+    fitted: bool
+
+
+def start_inducing(
+    layers: Sequence[InducingLayer],
+    skip: Skip,
+    likelihood: Likelihood,
+    start: Start,
+    settings: InducingStart,
+) -> None:
+    """Inducing inputs, lengthscales, amplitudes, and unless told otherwise q and the noise."""
+    oscillation = dominant_oscillation(start.x[:, 0], start.y) if start.series else None
+    x = torch.tensor(start.x)
+    values, direct = x, torch.ones(x.shape[1], dtype=torch.bool)  # which columns carry inputs
+    with torch.no_grad():
+        for number, layer in enumerate(layers):
+            if layer.mean_weights is not None:
+                layer.mean_weights.copy_(linear_mean(values, layer.num_outputs))
+            if number == 0 and start.series:
+                start_on_grid(
+                    layer,
+                    oscillation,
+                    start,
+                    past=settings.past,
+                    own_physics=settings.own_physics,
+                    keep_lengthscale=settings.keep_lengthscale,
+                )
+            else:
+                _start_on_values(layer, values, direct, start, settings)
+            _unit_variance(layer, values)
+            if number == len(layers) - 1:
+                if settings.fitted:
+                    _fit(layer, values, torch.tensor(start.y) - layer.mean(values), likelihood)
+                return
+            hidden = layer.mean(values) + torch.zeros(len(x), layer.num_outputs, dtype=x.dtype)
+            if settings.fitted:
+                hidden = hidden + _start_hidden(layer, values, oscillation, number, start)
+            weights = layer.mean_weights
+            carries = torch.zeros(layer.num_outputs, dtype=torch.bool)
+            if weights is not None:
+                carries = (weights[direct] != 0).any(0)
+            direct = torch.cat([carries, torch.ones(x.shape[1], dtype=torch.bool)])
+            values = skip(hidden[None], x[None])[0]
+            direct = direct[: values.shape[1]]
+
+
+def match_noise(model: DeepLFM, start: Start) -> None:
+    """The noise at what draws of the whole model leave: hidden functions are uncertain too."""
+    rows = slice(None, None, math.ceil(len(start.x) / (2 * _ROWS)))
+    x, y = torch.tensor(start.x[rows]), torch.tensor(start.y[rows])
+    with torch.no_grad():
+        errors = (y - model.draw_for_training(_DRAWS, start.generator)(x)).square()
+        model.likelihood.start_noise(errors.nanmean((0, 1)).clamp(min=1e-4))
+
+
+def linear_mean(values: Float[Tensor, "N P"], outputs: int) -> Float[Tensor, "P D"]:
+    """The identity, with zeros for more outputs than inputs, principal components for fewer."""
+    inputs = values.shape[1]
+    if outputs >= inputs:
+        return torch.eye(inputs, outputs, dtype=values.dtype)
+    _, _, directions = torch.linalg.svd(values - values.mean(0), full_matrices=False)
+    found: Tensor = directions[:outputs].mT
+    if found.shape[1] < outputs:  # fewer rows than outputs
+        found = torch.cat([found, found.new_zeros(inputs, outputs - found.shape[1])], dim=1)
+    return found
+
+
+def reached(layer: InducingLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N D"]:
+    """The share of the prior variance that q can change."""
+    explained = layer.features(values).square().sum((-2, -1))
+    return explained / layer.prior_variance(values).double()
+
+
+def _start_on_values(
+    layer: InducingLayer,
+    values: Float[Tensor, "N P"],
+    direct: Tensor,
+    start: Start,
+    settings: InducingStart,
+) -> None:
+    """Inducing inputs among what the layer sees; lengthscales that let them reach all of it."""
+    prior = layer.posterior.prior
+    ell = prior.lengthscale[0].clone()
+    if not settings.keep_lengthscale:
+        typical = _typical_distance(values) * math.sqrt(values.shape[1])
+        ell[direct] = torch.where(typical > 0, typical, torch.ones_like(typical))[direct]
+    rows = _ROWS if layer.memory == "infinite" else _ROWS_FROM_REST
+    some = values[:: math.ceil(len(values) / rows)]
+    for _ in range(_ROUNDS):
+        prior.set_lengthscale(ell)
+        if settings.own_physics and isinstance(layer.greens_function, FirstOrder):
+            decay = (_INSTANT / ell).expand_as(layer.greens_function.value("decay"))
+            layer.greens_function.quantities["decay"].set(decay)  # type: ignore[operator]
+        _place(layer, values, ell, start.generator)
+        if settings.keep_lengthscale or float(reached(layer, some).min()) >= _REACHED:
+            return
+        ell = torch.where(direct | (not direct.any()), ell * _GROWTH, ell)
+
+
+def _typical_distance(values: Float[Tensor, "N P"]) -> Float[Tensor, " P"]:
+    """The median distance of two different rows, in each column."""
+    half = values[:: math.ceil(len(values) / _ROWS)]
+    distances = (half[:, None] - half[None]).abs().flatten(0, 1)
+    return distances[distances.sum(1) > 0].median(0).values if len(half) > 1 else values[0] * 0
+
+
+def _place(layer: InducingLayer, values: Tensor, ell: Tensor, generator: torch.Generator) -> None:
+    """k-means, in units of the lengthscale; more points than rows lie about them."""
+    from scipy.cluster.vq import kmeans2
+
+    target = layer.posterior.inducing_inputs
+    count = target.shape[-2]
+    scaled = (values / ell).numpy()
+    distinct = np.unique(scaled, axis=0)
+    if len(distinct) > count:
+        seed = int(torch.randint(0, 2**31 - 1, (), generator=generator))
+        centers = kmeans2(distinct, count, minit="++", seed=seed, missing="warn")[0]
+        found = torch.tensor(centers)
+    else:
+        chosen = torch.arange(count) % len(distinct)
+        found = torch.tensor(distinct)[chosen]
+        about = 0.3 * torch.randn(found.shape, generator=generator, dtype=found.dtype)
+        found[len(distinct) :] += about[len(distinct) :]
+    target.copy_((found * ell).expand_as(target))
+
+
+def _unit_variance(layer: InducingLayer, values: Float[Tensor, "N P"]) -> None:
+    """Scale the sensitivities so that every output has prior variance 1, on average."""
+    some = values[:: math.ceil(len(values) / _ROWS_FROM_REST)]
+    variance = layer.prior_variance(some).mean(0)
+    layer.sensitivities.div_(variance.clamp(min=1e-300).sqrt()[:, None])
+
+
+def _start_hidden(
+    layer: InducingLayer,
+    values: Float[Tensor, "N P"],
+    oscillation: Oscillation | None,
+    number: int,
+    start: Start,
+) -> Float[Tensor, "N D"]:
+    """q of a hidden layer, and its mean beside the mean function."""
+    if number == 0 and oscillation is not None:
+        return _fit(layer, values, phases(layer, oscillation))
+    if layer.mean_weights is None:
+        known = principal_components(start.x, layer.num_outputs)
+        targets = np.zeros((len(known), layer.num_outputs))
+        targets[:, : known.shape[1]] = known
+        return _fit(layer, values, torch.tensor(targets))
+    whitened = layer.posterior.whitened
+    identity = torch.eye(whitened.shift.shape[-1], dtype=values.dtype)
+    quiet = _QUIET * identity.expand(*whitened.shift.shape, -1)
+    whitened.set(torch.zeros_like(whitened.shift), quiet)
+    return torch.zeros(len(values), layer.num_outputs, dtype=values.dtype)
+
+
+def _fit(
+    layer: InducingLayer,
+    values: Float[Tensor, "N P"],
+    targets: Float[Tensor, "N D"],
+    likelihood: Likelihood | None = None,
+) -> Float[Tensor, "N D"]:
+    """Set q to the posterior given `targets` (NaN = gap); with a likelihood estimate its noise."""
+    features = layer.features(values).flatten(2)
+    first = _HIDDEN_NOISE if likelihood is None else FIRST_NOISE
+    noise = torch.full((layer.num_outputs,), first, dtype=features.dtype)
+    solved = posterior_of_weights(
+        features, targets, noise, estimate=likelihood is not None, with_offset=False
+    )
+    whitened = layer.posterior.whitened
+    whitened.set(
+        solved.mean.reshape(whitened.shift.shape), factors_of(solved.precision[None], whitened)
+    )
+    if likelihood is not None:
+        likelihood.start_noise(noise)
+    return features @ solved.mean

@@ -1,0 +1,75 @@
+"""Recipes: whole models as frozen settings, built for a data set.
+
+    model = FourierDLFM(hidden_dim=3).build(data, scaling, generator)
+
+Users speak in their own units: `decay` and `lengthscale` of the inputs are converted by the scaling
+of the data. Hidden functions have no units and a spread of about 1; to the physics they are like an
+input over its whole range.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from deeplfm.data import Dataset, Scaling
+from deeplfm.errors import InputError
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.models.deep_lfm import DeepLFM
+
+Units: TypeAlias = Literal["user", "scaled"]
+Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
+
+
+class Recipe(ABC):
+    """Settings that can build a model."""
+
+    @abstractmethod
+    def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
+        """The model for `data`, in float64 on the CPU, started as the settings say."""
+
+    def resolved(self, data: Dataset, scaling: Scaling) -> "Recipe":
+        """The same settings with those filled in that only the data can say: sizes, say."""
+        return self
+
+    @abstractmethod
+    def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
+        """The model before it has seen data, of the sizes that `scaling` has."""
+
+
+def time_units(units: Units, hidden: int, width: int, scaling: Scaling) -> Float[Tensor, " P"]:
+    """What one unit of each input of a layer is, in the units of the settings.
+
+    The first `hidden` inputs are hidden functions. Such a one counts as an input of typical scale:
+    its physics must not depend on whether time is in seconds or hours.
+    """
+    if units == "scaled":
+        return torch.ones(width, dtype=torch.float64)
+    scales = torch.tensor(scaling.input_scale)
+    typical = scales.log().mean().exp().expand(hidden)
+    return torch.cat([typical, scales])[:width]
+
+
+def template_of(templates: Templates, number: int) -> GreensFunction | None:
+    """The Green's function of one layer, if the settings name any."""
+    return templates[number] if isinstance(templates, Sequence) else templates
+
+
+def check_templates(templates: Templates, num_layers: int) -> None:
+    """One for all layers, one for each, or none."""
+    if isinstance(templates, Sequence) and len(templates) != num_layers:
+        raise InputError(
+            f"greens_function must be one, or one per layer ({num_layers}); got "
+            f"{len(templates)}. Add or remove some."
+        )
+
+
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    """`value` is one of the words."""
+    if value not in choices:
+        raise InputError(
+            f"{name} must be one of {list(choices)}; got {value!r}. Choose one of them."
+        )
