@@ -50,7 +50,9 @@ def demo(
 
 @app.command()
 def reproduce(
-    experiment: Annotated[str, typer.Argument(help="toy, physio or overconfidence.")],
+    experiment: Annotated[
+        str, typer.Argument(help="toy, physio, decay, starts or overconfidence.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     smoke: Annotated[bool, typer.Option("--smoke", help="Seconds, not minutes.")] = False,
     models: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
@@ -63,6 +65,13 @@ def reproduce(
     from deeplfm import experiments
     from deeplfm.experiments import registry, report
 
+    console = Console()
+    if experiment == "decay":
+        drawn = experiments.reproduce_decay(out)
+        slow, fast = drawn["largest_distance_to_force"]
+        console.print(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
+        console.print(f"Picture: {drawn['figure']}", soft_wrap=True)
+        return
     chosen = [
         cell
         for cell in experiments.cells(experiment)
@@ -74,7 +83,6 @@ def reproduce(
         raise InputError(
             "models, datasets and seeds must leave something to run; got none. Widen them."
         )
-    console = Console()
     out = out / "smoke" if smoke else out  # never beside real results
     for cell in chosen:
         console.print(f"{cell.experiment}: {cell.name}")

@@ -38,9 +38,9 @@ def plot_filters(
         left.plot(lags, curve.values / peak, curve.style, color=color, label=curve.label)
     left.set(title="Green's functions, to their peaks", xlabel="lag $t$")
     grey = {"color": "0.55", "linewidth": 4}
-    right.plot(times, _to_unit_range(force.values), force.style, label=force.label, **grey)
+    right.plot(times, to_unit_range(force.values), force.style, label=force.label, **grey)
     for curve, color in zip(outputs, colors, strict=True):
-        values = _to_unit_range(curve.values)
+        values = to_unit_range(curve.values)
         right.plot(times, values, curve.style, color=color, label=curve.label)
     right.set(title="one latent force and its responses, each scaled to [-1, 1]", xlabel="time $x$")
     for axes in (left, right):
@@ -50,7 +50,8 @@ def plot_filters(
     return figure
 
 
-def _to_unit_range(values: Values) -> Values:
+def to_unit_range(values: Values) -> Values:
+    """Scaled to [-1, 1]."""
     low, high = float(values.min()), float(values.max())
     return 2 * (values - low) / (high - low) - 1
 

@@ -1,16 +1,17 @@
 """Every run of every experiment, as data: what is fitted to what, with which seed.
 
-toy            the paper's figure 3: DLFM-RFF and DGP-RFF, five seeds
+toy            the paper's figure 3: both DLFMs and their counterparts without dynamics, five seeds
 physio         tables 1 and 2 on the stand-in records, imputation and extrapolation apart
+starts         whether losses stay finite, from twenty starts in both types of numbers
 overconfidence what training longer does to held-out densities, by treatment of the frequencies
 """
 
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Literal, final
 
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import NoDynamics
-from deeplfm.models import FourierDLFM
+from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
 from deeplfm.training import Training
 
 CHOSEN_ON = ("3083337", "3555523")  # the records that settings may be chosen on
@@ -27,8 +28,9 @@ class Cell:
     dataset: str
     tasks: tuple[str, ...]  # hidden from the training together, scored apart
     seed: int
-    recipe: FourierDLFM
+    recipe: Recipe
     training: Training
+    dtype: Literal["float32", "float64"] = "float32"
 
     @property
     def name(self) -> str:
@@ -37,7 +39,12 @@ class Cell:
 
 def cells(experiment: str) -> list[Cell]:
     """All runs of `experiment`."""
-    known = {"toy": _toy, "physio": _physio, "overconfidence": _overconfidence}
+    known = {
+        "toy": _toy,
+        "physio": _physio,
+        "starts": _starts,
+        "overconfidence": _overconfidence,
+    }
     if experiment not in known:
         raise InputError(
             f"experiment must be one of {sorted(known)}; got {experiment!r}. Choose one of them."
@@ -46,30 +53,45 @@ def cells(experiment: str) -> list[Cell]:
 
 
 def smoke(cell: Cell) -> Cell:
-    """The same path in seconds: few features, few steps."""
-    recipe = replace(cell.recipe, num_features=10)
+    """The same path in seconds: few features or inducing points, few steps."""
+    recipe = cell.recipe
+    if isinstance(recipe, FourierDLFM):
+        recipe = replace(recipe, num_features=10)
+    elif isinstance(recipe, InducingDLFM):
+        recipe = replace(recipe, num_inducing=10, grid_points=20, num_basis=10)
     stages = tuple(replace(stage, num_samples=1) for stage in cell.training.stages)
     training = replace(cell.training, steps=4, num_samples=2, stages=stages)
     return replace(cell, recipe=recipe, training=training)
 
 
-def _models() -> dict[str, tuple[FourierDLFM, Training]]:
-    ours, training = FourierDLFM(), Training()
+def _models() -> dict[str, tuple[Recipe, Training]]:
+    fourier, inducing, training = FourierDLFM(), InducingDLFM(), Training()
     return {
-        "dlfm-rff": (ours, training),
-        "dgp-rff": (replace(ours, greens_function=NoDynamics()), training),
+        "dlfm-rff": (fourier, training),
+        "dgp-rff": (replace(fourier, greens_function=NoDynamics()), training),
         "dlfm-rff-paper": (FourierDLFM.paper(), Training.paper()),
+        "dlfm-vip": (inducing, training),
+        "dgp-vip": (replace(inducing, greens_function=NoDynamics()), training),
+        "dlfm-vip-paper": (
+            InducingDLFM.paper(),
+            Training(steps=2000, num_samples=50, rate="constant", warmup=0.0, gradient_norm=None),
+        ),
     }
 
 
 def _toy() -> list[Cell]:
     both = ("imputation", "extrapolation")
     return [
-        Cell("toy", model, "figure", both, seed, *settings)
-        for model, settings in _models().items()
-        if model != "dlfm-rff-paper"
+        Cell("toy", model, "figure", both, seed, _few(recipe), training)
+        for model, (recipe, training) in _models().items()
+        if not model.endswith("paper")
         for seed in range(5)
     ]
+
+
+def _few(recipe: Recipe) -> Recipe:
+    """The toy has 20 inducing points."""
+    return replace(recipe, num_inducing=20) if isinstance(recipe, InducingDLFM) else recipe
 
 
 def _physio() -> list[Cell]:
@@ -78,7 +100,28 @@ def _physio() -> list[Cell]:
         for model, settings in _models().items()
         for record in (*CHOSEN_ON, SCORED_ON)
         for task in ("imputation", "extrapolation")
-        for seed in range(3 if model == "dlfm-rff" else 1)
+        for seed in range(3 if model in ("dlfm-rff", "dlfm-vip") else 1)
+    ]
+
+
+def _starts() -> list[Cell]:
+    """Half of them fitted, half of them from the prior."""
+    training = Training(steps=200, num_samples=2)
+    dtypes: tuple[Literal["float32", "float64"], ...] = ("float32", "float64")
+    return [
+        Cell(
+            "starts",
+            f"dlfm-vip-{dtype}",
+            dataset,
+            ("imputation",),
+            seed,
+            InducingDLFM(weight_init="fitted" if seed < 10 else "prior"),
+            training,
+            dtype,
+        )
+        for dtype in dtypes
+        for dataset in ("figure", CHOSEN_ON[0])
+        for seed in range(20)
     ]
 
 

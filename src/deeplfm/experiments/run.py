@@ -35,14 +35,25 @@ def run(
     series = _series(cell, data)
     started = time.perf_counter()
     training = dataset(series.times, series.training(*cell.tasks))
-    model = fit(training, cell.recipe, cell.training, seed=cell.seed, device=device)
+    model = fit(
+        training,
+        cell.recipe,
+        cell.training,
+        seed=cell.seed,
+        device=device,
+        dtype=getattr(torch, cell.dtype),
+    )
     seconds = time.perf_counter() - started
     result = {
         "experiment": cell.experiment,
         "model": cell.model,
         "dataset": cell.dataset,
         "seed": cell.seed,
-        "config": {"recipe": to_json(cell.recipe), "training": to_json(cell.training)},
+        "config": {
+            "recipe": to_json(cell.recipe),
+            "training": to_json(cell.training),
+            "dtype": cell.dtype,
+        },
         "versions": _versions(),
         "commit": _commit(),
         "device": _device(device),
