@@ -1,5 +1,6 @@
 """The loop: it learns, repeats, resumes exactly, freezes, and stops clearly."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,8 @@ import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm.layers import InducingLayer
+from deeplfm.models import DeepLFM, NoSkip
 from deeplfm.objectives import Batch
 from deeplfm.training import Stage, Trainer, Training
 from deeplfm.training.loop import CHECK_EVERY
@@ -117,6 +120,27 @@ def test_a_loss_that_is_not_finite_ends_with_the_last_good_state() -> None:
         trainer.run()
     for name, value in trainer.model.state_dict().items():
         assert torch.equal(value, good[name])
+
+
+def test_a_gram_matrix_that_fails_is_given_more_jitter(caplog: pytest.LogCaptureFixture) -> None:
+    """Duplicate inducing points, no jitter to speak of: the loop goes back, raises it, goes on."""
+    batch = deep_batch()
+    layer = InducingLayer(
+        batch.x.shape[1],
+        batch.y.shape[1],
+        greens_function=dlfm.FirstOrder(3.0),
+        inducing_inputs=torch.zeros(6, batch.x.shape[1], dtype=torch.float64),
+        num_basis=5,
+        jitter=1e-19,
+    )
+    model = DeepLFM([layer], NoSkip(), dlfm.Gaussian(0.1).tiled(batch.y.shape[1]))
+    trainer = Trainer(model, batch, Training(steps=60, num_samples=1), 0)
+    with caplog.at_level(logging.WARNING, logger="deeplfm"):
+        trainer.run()
+    assert "jitter raised to" in caplog.text
+    assert trainer.step == len(trainer.history()["loss"]) == 60
+    assert trainer.history()["loss"].isfinite().all()
+    assert layer.posterior.jitter > 1e-19
 
 
 def test_progress_is_reported() -> None:
