@@ -49,10 +49,18 @@ class Trainer:
         last = self.training.steps if until is None else min(until, self.training.steps)
         started = time.perf_counter() - (self._seconds[-1] if self._seconds else 0.0)
         while self.step < last:
-            self._records.append(self._one_step())
+            broken = False
+            try:
+                record = self._one_step()
+            except InputError:  # a check met a parameter that is no number any more
+                if self._finite():
+                    raise
+                record = torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
+                broken = True
+            self._records.append(record)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
-            if self.step % CHECK_EVERY == 0 or self.step == last:
+            if broken or self.step % CHECK_EVERY == 0 or self.step == last:
                 self._check()
                 if report is not None and self._records:
                     report(self.step, float(self._records[-1][0]))
@@ -139,9 +147,7 @@ class Trainer:
 
     def _check(self) -> None:
         recent = torch.stack(self._records[-CHECK_EVERY:])
-        state = self.model.state_dict().values()
-        finite = bool(recent.isfinite().all()) and all(bool(t.isfinite().all()) for t in state)
-        if finite:
+        if bool(recent.isfinite().all()) and self._finite():
             self._good, self._good_step = self._snapshot(), self.step
             return
         self.model.load_state_dict(self._good)
@@ -156,6 +162,9 @@ class Trainer:
             f"the loss must stay finite; it did not near step {self.step}, and the last good state "
             "is restored. Try a smaller learning_rate, float64, or wider data scaling."
         )
+
+    def _finite(self) -> bool:
+        return all(bool(value.isfinite().all()) for value in self.model.state_dict().values())
 
     def _snapshot(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
