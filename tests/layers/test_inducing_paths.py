@@ -224,3 +224,16 @@ def test_tables_are_as_good_as_float32(name: str, per_draw: bool) -> None:
     ]:
         size = float(exact.abs().max())
         torch.testing.assert_close(table.double(), exact, rtol=0, atol=tolerance * size)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator")
+@pytest.mark.parametrize(("dtype", "tolerance"), [(f64, 1e-9), (torch.float32, 1e-3)])
+def test_a_draw_is_the_same_on_another_device(dtype: torch.dtype, tolerance: float) -> None:
+    layer = layer_of("second", 2).to(dtype)
+    any_q(layer)
+    x = points(2, 300).to(dtype)[None]
+    with torch.no_grad():
+        path = layer.draw(3, torch.Generator().manual_seed(0))
+        moved = {name: value.cuda() for name, value in vars(path.force).items()}
+        there = InducingPath(copy.deepcopy(layer).cuda(), ForcePath(**moved), path.interpolate)
+        torch.testing.assert_close(there(x.cuda()).cpu(), path(x), rtol=0, atol=tolerance)
