@@ -105,8 +105,8 @@ def _physio() -> list[Cell]:
 
 
 def _starts() -> list[Cell]:
-    """Half of them fitted, half of them from the prior."""
-    training = Training(steps=200, num_samples=2)
+    """Half of them fitted, half from the prior; small batches, one sample: a rough ride."""
+    training = Training(steps=200, num_samples=1, batch_size=200)
     dtypes: tuple[Literal["float32", "float64"], ...] = ("float32", "float64")
     return [
         Cell(

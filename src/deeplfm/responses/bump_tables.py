@@ -24,6 +24,8 @@ from deeplfm.responses.systems import system_bump_response
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
 _LAGS_PER_SCALE, _POINTS_PER_SCALE = 8, 10  # nodes per lengthscale, or per half radian of a pole
 
+_BEFORE = 9.0
+
 
 def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
     """How far one may go along each input before a response changes: [P]."""
@@ -91,8 +93,9 @@ def lag_tables(
     low, high = (part.double().cpu() for part in _ends(x))
     z_low, z_high = (part.double().cpu() for part in _ends(centers))
     spacing = torch.tensor(reach, dtype=torch.float64) / _LAGS_PER_SCALE
-    first = low - z_high - beyond
-    count = math.ceil(float(((high - z_low + beyond - first) / spacing).max())) + 1
+    # Long before its bump a response is 0: e^{-40} of it at nine lengthscales.
+    first = torch.maximum(low - z_high - beyond, -_BEFORE * lengthscale.detach().amax(0).double())
+    count = max(2 * _LAGS, math.ceil(float(((high - z_low + beyond - first) / spacing).max())) + 1)
     nodes = first[:, None] + spacing[:, None] * torch.arange(count)  # P K
     values = [_exact(g, nodes.to(x.device), ell, x.dtype) for ell in lengthscale]
     return LagTables(torch.stack(values), first.tolist(), spacing.tolist())
@@ -169,7 +172,7 @@ def _lagrange(
     x: Float[Tensor, " L"], first: float, spacing: float, count: int
 ) -> tuple[Int[Tensor, "L C"], Float[Tensor, "L C"]]:
     """Rows of a table about each point, and the weights of an interpolation there."""
-    position = (x - first) / spacing
+    position = ((x - first) / spacing).clamp(min=count // 2 - 1)
     cell = position.detach().floor()
     offsets = torch.arange(count, device=x.device) - (count // 2 - 1)
     differences = [position - cell - float(offset) for offset in offsets.tolist()]
