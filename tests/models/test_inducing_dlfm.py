@@ -201,6 +201,49 @@ def test_every_setting_builds_a_model_with_a_gradient(changes: dict[str, Any], k
     assert vars(again) | known == vars(recipe) | known
 
 
+@pytest.mark.parametrize(
+    "x",
+    [[0.4, 0.7, 1.1], [0.4, 0.7], [1.0], [2.0] * 9, [1.0, 2.0] * 20, np.ones((7, 3))],
+    ids=["three", "two", "one", "all equal", "two times", "equal rows"],
+)
+def test_little_and_degenerate_data_build_too(x: Any) -> None:
+    data = dataset(x, np.arange(len(x)) % 5)
+    model, scaling = build(SMALL, data)
+    f = model.draw_for_training(2)(torch.tensor(scaling.inputs(data.x)))
+    assert f.isfinite().all()
+
+
+def test_bounds_and_fixed_physics_are_kept_in_hidden_layers() -> None:
+    """They are the user's word on every function, so speeds are not spread."""
+    for g in (
+        dlfm.FirstOrder(2.5, bounds={"decay": (1.0, 5.0)}),
+        dlfm.FirstOrder(2.5, learn=False),
+    ):
+        first = layers(build(replace(SMALL, greens_function=g), series())[0])[0]
+        assert first.greens_function.value("decay").flatten().tolist() == pytest.approx([2.5, 2.5])
+
+
+@pytest.mark.parametrize("g", [None, dlfm.FirstOrder(1.0)])
+def test_from_rest_it_starts_alive_too(g: dlfm.FirstOrder | None) -> None:
+    """Hidden values on both sides of the origin, where a layer from rest has no variance."""
+    model, scaling = build(replace(SMALL, memory="zero", greens_function=g), series())
+    x = torch.tensor(scaling.inputs(series().x))
+    with torch.no_grad():
+        std = model.draw(20, torch.Generator().manual_seed(0))(x).std()
+    assert 0.1 < float(std) < 10
+
+
+def test_float32_predictions_do_not_depend_on_the_chunk() -> None:
+    """Bumps of a hundred inducing points cancel each other: within 1e-3 all the same."""
+    data = series()
+    model, scaling = build(dlfm.InducingDLFM(), data)
+    x = torch.tensor(scaling.inputs(np.linspace(0, 1, 400)[:, None])).float()
+    with torch.no_grad():
+        path = model.float().draw(3, torch.Generator().manual_seed(0))
+        whole, pieces = path(x), torch.cat([path(piece) for piece in x.split(7)], dim=1)
+    torch.testing.assert_close(pieces, whole, rtol=0, atol=1e-3)
+
+
 @pytest.mark.usefixtures("without_shape_checks")
 @pytest.mark.parametrize(
     ("wrong", "message"),
@@ -210,6 +253,10 @@ def test_every_setting_builds_a_model_with_a_gradient(changes: dict[str, Any], k
         ({"num_inducing": 0}, "num_inducing must be"),
         ({"output_forces": 0}, "output_forces must be"),
         ({"greens_function": [dlfm.FirstOrder()]}, r"one per layer \(2\); got 1"),
+        ({"lengthscale": 0.0}, "lengthscale must be above 0; got 0"),
+        ({"spread": -1.0}, "spread must be above 0; got -1"),
+        ({"past": math.nan}, "past must be 0 or more; got nan"),
+        ({"units": "seconds"}, "units must be one of"),
     ],
 )
 def test_bad_settings(wrong: dict[str, Any], message: str) -> None:

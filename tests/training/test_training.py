@@ -137,7 +137,7 @@ def test_a_gram_matrix_that_fails_is_given_more_jitter(caplog: pytest.LogCapture
     trainer = Trainer(model, batch, Training(steps=60, num_samples=1), 0)
     with caplog.at_level(logging.WARNING, logger="deeplfm"):
         trainer.run()
-    assert "jitter raised to" in caplog.text
+    assert "raised to" in caplog.text
     assert trainer.step == len(trainer.history()["loss"]) == 60
     assert trainer.history()["loss"].isfinite().all()
     assert layer.posterior.jitter > 1e-19

@@ -75,7 +75,7 @@ class InducingPosterior(nn.Module):
         if self.jitter * 10 > LAST_JITTER * (1 + 1e-6):
             return False
         self.relative_jitter.mul_(10)
-        logger.warning("Gram matrix not positive definite: jitter raised to %g", self.jitter)
+        logger.warning("loss not finite: jitter of the Gram matrices raised to %g", self.jitter)
         return True
 
     def kl(self) -> Float[Tensor, "Q"]:

@@ -241,6 +241,12 @@ class GreensFunction(nn.Module, ABC):
             twin.quantities[name] = whole.scaled(factor)
         return twin
 
+    @property
+    def free(self) -> bool:
+        """Whether all of its quantities are learnt, without bounds."""
+        whole = [_quantity(quantity) for quantity in self.quantities.values()]
+        return all(one.raw is not None and one.bounds is None for one in whole)
+
     def inverse_times(self, name: str) -> int:
         """The power of 1/time that a quantity has."""
         return 1

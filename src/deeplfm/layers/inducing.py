@@ -6,6 +6,7 @@ A draw of u is waves that carry the prior and bumps that carry the data (`forces
 both through the ODE in closed form. W is a fixed mean function, if there is one.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -83,8 +84,13 @@ class InducingLayer(Layer):
         self.register_buffer("mean_weights", mean_weights)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "InducingPath":
-        force = self.posterior.draw(num_samples, self.num_basis, generator)
-        return InducingPath(self, force, interpolate=force.theta.dtype == torch.float32)
+        """Where no gradient is asked for, in float64: the bumps of a draw cancel each other."""
+        if torch.is_grad_enabled() or self.sensitivities.dtype == torch.float64:
+            force = self.posterior.draw(num_samples, self.num_basis, generator)
+            return InducingPath(self, force, interpolate=force.theta.dtype == torch.float32)
+        twin = copy.deepcopy(self).double()
+        force = twin.posterior.draw(num_samples, self.num_basis, generator)
+        return InducingPath(twin, force, interpolate=True)
 
     def draw_for_training(
         self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
@@ -116,7 +122,8 @@ class InducingLayer(Layer):
     def prior_variance(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D"]:
         """Of f, without the mean function; the same everywhere with infinite memory."""
         prior, g = self.posterior.prior, self.greens_function
-        rows = x[:1] if self.memory == "infinite" else x
+        # Before the origin of zero memory the ODE runs backwards: the variance is that of |x|.
+        rows = x[:1] if self.memory == "infinite" else x.abs()
         unit = torch.cat(
             [
                 output_covariance(g, g, row, row, prior.lengthscale, self.memory)[..., 0]
@@ -139,7 +146,7 @@ class InducingLayer(Layer):
         return Moments(mean + self.mean(x), prior - known + spread)
 
     def forces(self, tau: Float[Tensor, "S3 N P"], path: "InducingPath") -> Float[Tensor, "S N Q"]:
-        return path.force(tau)
+        return path.force(tau.to(path.force.theta)).to(tau)
 
     def force_names(self) -> tuple[str, ...]:
         return tuple(f"force {q}" for q in range(self.sensitivities.shape[1]))
@@ -170,7 +177,8 @@ class Moments(NamedTuple):
 class InducingPath:
     """Functions drawn from an inducing layer: a drawn force, through its ODE.
 
-    `interpolate`: bumps may come from tables, which is good to rounding in float32.
+    `interpolate`: bumps may come from tables, each good to rounding in float32 and to 1e-9 in
+    float64. Points and values may be of another type than the numbers of the path.
     """
 
     layer: InducingLayer
@@ -179,6 +187,7 @@ class InducingPath:
 
     def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         layer, force = self.layer, self.force
+        wanted, x = x, x.to(force.theta)
         coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         centers, ell = force.centers, force.lengthscale
         if layer.one_kernel:
@@ -193,7 +202,7 @@ class InducingPath:
             layer.memory,
             interpolate=self.interpolate,
         )
-        return self._waves(x) + bumps + layer.mean(x)
+        return (self._waves(x) + bumps + layer.mean(x)).to(wanted)
 
     def _waves(self, x: Tensor) -> Tensor:
         layer, force = self.layer, self.force

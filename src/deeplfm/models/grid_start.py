@@ -17,7 +17,7 @@ from torch import Tensor
 from deeplfm.greens_functions import GreensFunction, SecondOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
-from deeplfm.models.spectrum import periodogram
+from deeplfm.models.spectrum import enough, periodogram
 from deeplfm.models.start import Start, Values
 
 logger = logging.getLogger(__name__)
@@ -28,6 +28,8 @@ _RATIO = 0.8  # spacing of a grid over the lengthscale: q reaches 98 % and more
 _TURN = 1.8  # ω0 ℓ: forces no faster than the oscillation needs
 _WANTED, _FASTEST = 2.8, 3.6  # ω0 ℓ that a grid should allow; above which it hardly drives it
 
+_MOST = 600  # points that a grid takes unasked: q has a covariance of all of them
+
 
 def grid_size(x: Values, y: Values, past: float) -> int:
     """How many points of a grid a force needs to drive the oscillation of a series; 0 if none."""
@@ -36,7 +38,8 @@ def grid_size(x: Values, y: Values, past: float) -> int:
         return 0
     span = float(np.ptp(x))
     back = past / _damping(oscillation.frequency, past, span)
-    return math.ceil((span + back) * oscillation.frequency / (_WANTED * _RATIO)) + 1
+    needed = math.ceil((span + back) * oscillation.frequency / (_WANTED * _RATIO)) + 1
+    return min(needed, _MOST)
 
 
 def _damping(frequency: float, past: float, span: float) -> float:
@@ -82,6 +85,8 @@ def start_on_grid(
 
 
 def _typical_frequency(start: Start) -> float:
+    if not enough(start.y):
+        return 2 * math.pi / float(np.ptp(start.x))
     omega, power = periodogram(start.x[:, 0], start.y)
     return math.sqrt(float((power * omega**2).sum()))
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
+from deeplfm.errors import InputError
 from deeplfm.greens_functions import FirstOrder, GreensFunction, SecondOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Gaussian, Likelihood
@@ -46,12 +47,13 @@ class InducingDLFM(Recipe):
     greens_function:    a template, or one per layer; None takes it from the data: resonators at the
                         dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
     spread:             ratio of the speeds of a given ODE in neighbouring hidden functions: alike,
-                        they would be one function.
+                        they would be one function. ODEs that are fixed or bounded stay as given.
     lengthscale:        of the forces over the inputs; None takes it from the data.
     hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1.
     skip:               "linear": a fixed linear mean in every hidden layer (`mean="every"`: in the
                         last one too): identity, padded with zeros, or principal components.
-    past:               how many of its slowest time constants a grid begins before the data.
+    past:               how many of its slowest time constants a grid begins before the data, up to
+                        as long as the data themselves.
     weight_init:        "fitted": the last layer a closed-form fit; "prior": q is the prior.
     units:              of decay and lengthscale: the user's, or those of the scaled inputs.
     """
@@ -83,6 +85,13 @@ class InducingDLFM(Recipe):
         for name in ("output_forces", "grid_points"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
+        for name in ("lengthscale", "hidden_lengthscale", "spread"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InputError(f"{name} must be above 0; got {value:g}. Pass a positive one.")
+        if not 0 <= self.past < math.inf:
+            raise InputError(f"past must be 0 or more; got {self.past:g}. Use 2.")
+        check_choice("units", self.units, ["user", "scaled"])
         check_choice("inputs", self.inputs, ["product"])
         check_choice("skip", self.skip, ["linear", "concatenate", "none"])
         check_choice("mean", self.mean, ["hidden", "every"])
@@ -188,7 +197,7 @@ class InducingDLFM(Recipe):
             on_grid = number == 0 and width == 1
             return (SecondOrder() if on_grid else FirstOrder()).tiled(outputs, width)
         speeds = torch.ones(outputs, 1, dtype=torch.float64)
-        if number < self.num_layers - 1:
+        if number < self.num_layers - 1 and template.free:
             steps = torch.arange(outputs, dtype=torch.float64) - (outputs - 1) / 2
             speeds = (self.spread**steps)[:, None]
         return template.tiled(outputs, width).rescaled(unit * speeds)

@@ -36,6 +36,7 @@ from deeplfm.models.start import (
 _INSTANT = 10.0  # decay times lengthscale, where the data say nothing of a decay
 _REACHED, _GROWTH, _ROUNDS = 0.95, 1.1, 15
 _HIDDEN_NOISE = 0.001  # variance about the phase that q of the first layer starts with
+_LEAST = 1e-12  # variance; from rest a layer whose inputs are 0 has none
 _QUIET = 0.03  # spread of q in hidden layers that only pass their mean on
 _DRAWS = 10
 _ROWS, _ROWS_FROM_REST = 500, 10  # enough to see what q can reach; from rest a row costs more
@@ -152,7 +153,8 @@ def _typical_distance(values: Float[Tensor, "N P"]) -> Float[Tensor, " P"]:
     """The median distance of two different rows, in each column."""
     half = values[:: math.ceil(len(values) / _ROWS)]
     distances = (half[:, None] - half[None]).abs().flatten(0, 1)
-    return distances[distances.sum(1) > 0].median(0).values if len(half) > 1 else values[0] * 0
+    different = distances[distances.sum(1) > 0]
+    return different.median(0).values if len(different) else values[0] * 0
 
 
 def _place(layer: InducingLayer, values: Tensor, ell: Tensor, generator: torch.Generator) -> None:
@@ -179,7 +181,7 @@ def _unit_variance(layer: InducingLayer, values: Float[Tensor, "N P"]) -> None:
     """Scale the sensitivities so that every output has prior variance 1, on average."""
     some = values[:: math.ceil(len(values) / _ROWS_FROM_REST)]
     variance = layer.prior_variance(some).mean(0)
-    layer.sensitivities.div_(variance.clamp(min=1e-300).sqrt()[:, None])
+    layer.sensitivities.div_(variance.clamp(min=_LEAST).sqrt()[:, None])
 
 
 def _start_hidden(

@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.models.spectrum import periodogram
+from deeplfm.models.spectrum import enough, periodogram
 
 Values = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def projection_angles(count: int) -> Values:
 
 def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
     """The oscillation most of the power of `y` [N, D] belongs to, if there is one; NaN = gap."""
-    frequency = _fundamental(x, y)
+    frequency = _fundamental(x, y) if enough(y) else None
     if frequency is None:
         return None
     frequency = _refined(x, y, frequency)

@@ -42,10 +42,15 @@ def periodogram(x: Values, y: Values) -> tuple[Values, Values]:
     for times, values in columns:
         centred = values - values.mean()
         if len(times) > 2 and centred.any():
-            total += _above_noise(lombscargle(times, centred, omega))
+            total += _above_noise(np.atleast_1d(lombscargle(times, centred, omega)))
     if not total.any():
         total = np.ones_like(omega)
     return omega, total / total.sum()
+
+
+def enough(y: Values) -> bool:
+    """Whether some output [N, D] was observed often enough for a periodogram."""
+    return bool(((~np.isnan(y)).sum(0) > 2).any())
 
 
 def _above_noise(power: Values) -> Values:

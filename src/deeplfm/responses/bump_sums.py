@@ -91,9 +91,9 @@ def _interpolated(
 ) -> Callable[[Tensor], Tensor]:
     """The same from tables over all of `x`; exact where there are too few of them."""
     reach = bump_tables.scales(g, lengthscale)
-    crowded = bump_tables.worthwhile(x, reach)
-    if not crowded and not bump_tables.many_lags(x, centers, reach):
+    if not bump_tables.many_lags(x, centers, reach):
         return _exact(g, x, centers, lengthscale, memory)
+    crowded = bump_tables.worthwhile(x, reach)
     shape = (-1, *centers.shape[:2])
     lags = bump_tables.lag_tables(g, x, centers, lengthscale, reach)
     if crowded:

@@ -22,7 +22,8 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
-_LAGS_PER_SCALE, _POINTS_PER_SCALE = 8, 10  # nodes per lengthscale, or per half radian of a pole
+_LAGS_PER_SCALE = {torch.float32: 8, torch.float64: 24}
+_POINTS_PER_SCALE = 10  # nodes per lengthscale, or per half radian of a pole
 
 _BEFORE = 9.0
 
@@ -54,7 +55,7 @@ def many_lags(
     span = ((high - z_low) - (low - z_high)).tolist()
     if not all(math.isfinite(width) for width in span):
         return False
-    nodes = [_LAGS_PER_SCALE * width / one for width, one in zip(span, reach, strict=True)]
+    nodes = [_LAGS_PER_SCALE[x.dtype] * width / one for width, one in zip(span, reach, strict=True)]
     pairs = x.shape[0] * x.shape[1] * centers.shape[1]
     return 8 * max(nodes, default=0.0) < pairs
 
@@ -92,7 +93,7 @@ def lag_tables(
     beyond = torch.tensor(reach, dtype=torch.float64) * (1 + _POINTS / _POINTS_PER_SCALE)
     low, high = (part.double().cpu() for part in _ends(x))
     z_low, z_high = (part.double().cpu() for part in _ends(centers))
-    spacing = torch.tensor(reach, dtype=torch.float64) / _LAGS_PER_SCALE
+    spacing = torch.tensor(reach, dtype=torch.float64) / _LAGS_PER_SCALE[x.dtype]
     # Long before its bump a response is 0: e^{-40} of it at nine lengthscales.
     first = torch.maximum(low - z_high - beyond, -_BEFORE * lengthscale.detach().amax(0).double())
     count = max(2 * _LAGS, math.ceil(float(((high - z_low + beyond - first) / spacing).max())) + 1)

@@ -53,7 +53,7 @@ class Trainer:
             try:
                 record = self._one_step()
             except InputError:  # a check met a parameter that is no number any more
-                if self._finite():
+                if self.step == 0:
                     raise
                 record = torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
                 broken = True
