@@ -46,7 +46,9 @@ def bump_sum(
     def chunk(piece: Tensor) -> Tensor:
         return _weighted(bumps(piece), coefficients)
 
-    rows = max(1, _CHUNK // max(1, len(x) * outputs * centers.numel()))
+    # Tables have one row of bumps per input and point; each chunk makes gradients of whole tables.
+    per_point = outputs * centers[..., 0].numel() if tables else outputs * centers.numel()
+    rows = max(1, _CHUNK // max(1, len(x) * per_point))
     again = torch.is_grad_enabled()
     parts = [
         checkpoint(chunk, piece, use_reentrant=False, preserve_rng_state=False)
