@@ -21,6 +21,7 @@ from deeplfm.models.recipe import (
     Units,
     check_choice,
     check_templates,
+    layer_sizes,
     template_of,
     time_units,
 )
@@ -117,16 +118,14 @@ class FourierDLFM(Recipe):
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
         """The model before it has seen data, of the sizes that `scaling` has."""
-        inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
         skip = _SKIPS[self.skip]()
-        layers = []
-        for number in range(self.num_layers):
-            last = number == self.num_layers - 1
-            width = inputs if number == 0 else skip.width(self.hidden_dim, inputs)
-            layers.append(
-                self._layer(number, width, outputs if last else self.hidden_dim, scaling, generator)
+        layers = [
+            self._layer(number, *sizes, scaling, generator)
+            for number, sizes in enumerate(
+                layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
             )
-        return DeepLFM(layers, skip, self.likelihood.tiled(outputs))
+        ]
+        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
 
     def _layer(
         self,

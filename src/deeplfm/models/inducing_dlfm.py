@@ -21,6 +21,7 @@ from deeplfm.models.recipe import (
     Units,
     check_choice,
     check_templates,
+    layer_sizes,
     template_of,
     time_units,
 )
@@ -143,15 +144,14 @@ class InducingDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
         skip = Concatenate() if self.skip == "concatenate" else NoSkip()
-        layers = []
-        for number in range(self.num_layers):
-            last = number == self.num_layers - 1
-            width = inputs if number == 0 else skip.width(self.hidden_dim, inputs)
-            count = outputs if last else self.hidden_dim
-            layers.append(self._layer(number, width, count, scaling, generator))
-        return DeepLFM(layers, skip, self.likelihood.tiled(outputs))
+        layers = [
+            self._layer(number, *sizes, scaling, generator)
+            for number, sizes in enumerate(
+                layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
+            )
+        ]
+        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
 
     def _layer(
         self,

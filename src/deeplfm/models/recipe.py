@@ -19,6 +19,7 @@ from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.models.deep_lfm import DeepLFM
+from deeplfm.models.skip import Skip
 
 Units: TypeAlias = Literal["user", "scaled"]
 Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
@@ -38,6 +39,15 @@ class Recipe(ABC):
     @abstractmethod
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
         """The model before it has seen data, of the sizes that `scaling` has."""
+
+
+def layer_sizes(
+    num_layers: int, hidden_dim: int, skip: Skip, scaling: Scaling
+) -> list[tuple[int, int]]:
+    """How many inputs and outputs each layer has."""
+    inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
+    widths = [inputs, *[skip.width(hidden_dim, inputs)] * (num_layers - 1)]
+    return list(zip(widths, [*[hidden_dim] * (num_layers - 1), outputs], strict=True))
 
 
 def time_units(units: Units, hidden: int, width: int, scaling: Scaling) -> Float[Tensor, " P"]:
