@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import jaxtyping
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 # Before the first import of the package: the hook rewrites its modules as they load.
 install_import_hook("deeplfm", "typechecking.checked")
+
+torch.set_num_threads(1)  # the workers of pytest share the cores already
 
 settings.register_profile(
     "deeplfm",
