@@ -11,6 +11,7 @@ import deeplfm as dlfm
 from deeplfm.forces import ForcePath
 from deeplfm.layers import InducingLayer
 from deeplfm.layers.inducing import InducingPath
+from deeplfm.responses import bump_tables
 from deeplfm.responses.paths import path_response
 from deeplfm.shapes import Memory
 from inducing_layers import any_q, f64, layer_of, matrix, points
@@ -237,3 +238,13 @@ def test_a_draw_is_the_same_on_another_device(dtype: torch.dtype, tolerance: flo
         moved = {name: value.cuda() for name, value in vars(path.force).items()}
         there = InducingPath(copy.deepcopy(layer).cuda(), ForcePath(**moved), path.interpolate)
         torch.testing.assert_close(there(x.cuda()).cpu(), path(x), rtol=0, atol=tolerance)
+
+
+def test_far_centers_and_fast_poles_make_no_giant_tables() -> None:
+    """One point and twenty centers are twenty bumps: fewer than the lags of any such table."""
+    x = torch.zeros(1, 1, 1)
+    near, far = torch.linspace(0, 1, 20)[None, :, None], torch.zeros(1, 20, 1)
+    far[0, 0] = -1e4
+    assert not bump_tables.many_lags(x, far, [0.05])
+    assert not bump_tables.many_lags(x, near, [1e-5])
+    assert bump_tables.many_lags(near.expand(50, -1, -1), near, [0.05])

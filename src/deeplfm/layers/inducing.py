@@ -177,8 +177,8 @@ class Moments(NamedTuple):
 class InducingPath:
     """Functions drawn from an inducing layer: a drawn force, through its ODE.
 
-    `interpolate`: bumps may come from tables, each good to rounding in float32 and to 1e-9 in
-    float64. Points and values may be of another type than the numbers of the path.
+    `interpolate`: bumps may come from tables, in either type good to about 1e-5 of the function.
+    Points and values may be of another type than the numbers of the path.
     """
 
     layer: InducingLayer

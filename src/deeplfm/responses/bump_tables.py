@@ -4,7 +4,7 @@
 
 With infinite memory a response depends on the lag alone, and is as smooth as its bump and its poles
 are slow. Six-point Lagrange over lags, on tables made in float64, is good to rounding in float32;
-over points four nodes do, since there the sum of all bumps is interpolated, not each of them.
+over points four nodes do (1e-5), since there one sum of all bumps is interpolated, not each alone.
 """
 
 import math
@@ -22,10 +22,10 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
+# Nodes per lengthscale, or per two radians of an oscillating pole where that is less.
 _LAGS_PER_SCALE = {torch.float32: 8, torch.float64: 24}
-_POINTS_PER_SCALE = 10  # nodes per lengthscale, or per half radian of a pole
-
-_BEFORE = 9.0
+_POINTS_PER_SCALE = 10
+_BEFORE = 9.0  # lengthscales before a bump at which its response is 0
 
 
 def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
