@@ -236,7 +236,7 @@ def test_a_draw_is_the_same_on_another_device(dtype: torch.dtype, tolerance: flo
     with torch.no_grad():
         path = layer.draw(3, torch.Generator().manual_seed(0))
         moved = {name: value.cuda() for name, value in vars(path.force).items()}
-        there = InducingPath(copy.deepcopy(layer).cuda(), ForcePath(**moved), path.interpolate)
+        there = InducingPath(copy.deepcopy(path.layer).cuda(), ForcePath(**moved), path.interpolate)
         torch.testing.assert_close(there(x.cuda()).cpu(), path(x), rtol=0, atol=tolerance)
 
 
