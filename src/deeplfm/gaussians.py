@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
+from deeplfm.randomness import normal
 from deeplfm.shapes import check_finite, check_shape
 
 _UNIT = 0.3  # of a standard deviation, once q was set; 1 before
@@ -59,13 +60,7 @@ class VariationalGaussian(nn.Module, ABC):
         """Replace q by N(mean, factor factorᵀ), and measure steps from there."""
 
     def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
-        return torch.randn(
-            num_samples,
-            *self.shift.shape,
-            generator=generator,
-            dtype=self.shift.dtype,
-            device=self.shift.device,
-        )
+        return normal((num_samples, *self.shift.shape), generator, self.shift)
 
 
 @final

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.parameters import Bounds, Quantity
+from deeplfm.randomness import normal, uniform
 
 
 class Likelihood(nn.Module, ABC):
@@ -92,8 +93,7 @@ class Gaussian(Likelihood):
         return -((y - f).square() / variance + torch.log(2 * math.pi * variance)) / 2
 
     def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        noise = torch.randn(f.shape, generator=generator, dtype=f.dtype, device=f.device)
-        return f + self.noise_variance.sqrt() * noise
+        return f + self.noise_variance.sqrt() * normal(f.shape, generator, f)
 
     def tiled(self, num_outputs: int) -> "Gaussian":
         twin = Gaussian()
@@ -135,11 +135,11 @@ class StudentT(Likelihood):
         # generator argument, so it is drawn through the inverse of its distribution function.
         from scipy.special import gammaincinv
 
-        normal = torch.randn(f.shape, generator=generator, dtype=f.dtype, device=f.device)
-        uniform = torch.rand(f.shape, generator=generator, dtype=f.dtype, device=f.device)
-        chi = 2 * gammaincinv(self.degrees / 2, uniform.clamp(min=1e-7).double().cpu().numpy())
+        numerator = normal(f.shape, generator, f)
+        share = uniform(f.shape, generator, f).clamp(min=1e-7).double().cpu().numpy()
+        chi = 2 * gammaincinv(self.degrees / 2, share)
         scale = torch.sqrt(self.degrees / torch.as_tensor(chi)).to(f)
-        return f + self.noise_variance.sqrt() * normal * scale
+        return f + self.noise_variance.sqrt() * numerator * scale
 
     def tiled(self, num_outputs: int) -> "StudentT":
         twin = StudentT(degrees=self.degrees)

@@ -19,6 +19,7 @@ from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
 from deeplfm.gaussians import FullGaussian
+from deeplfm.randomness import normal
 from deeplfm.shapes import check_finite
 
 logger = logging.getLogger(__name__)
@@ -111,9 +112,7 @@ class InducingPosterior(nn.Module):
         """
         path = self.prior.draw(num_samples, num_basis, generator, shared_basis=in_training)
         whitened = self.whitened.draw(num_samples, generator)
-        eta = torch.randn(
-            whitened.shape, generator=generator, dtype=whitened.dtype, device=whitened.device
-        )
+        eta = normal(whitened.shape, generator, whitened)
         factor, epsilon = self._unchecked_factor() if in_training else self.gram_factor()
         z = self.centers()
         residual = path.waves_at(z).double() + epsilon.sqrt()[:, None] * eta.double()

@@ -7,7 +7,7 @@ This is the library's one lengthscale convention. Owns ℓ and σ²; knows no ph
 
 import math
 from collections.abc import Collection, Mapping
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.forces.path import ForcePath
 from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
+from deeplfm.randomness import normal, uniform
 from deeplfm.shapes import as_tensors, check_count, check_finite, check_shape
 
 
@@ -113,12 +114,11 @@ class SquaredExponential(nn.Module):
         check_count("num_basis", num_basis)
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
-        options: dict[str, Any] = {"generator": generator, "dtype": ell.dtype, "device": ell.device}
         bases = (1 if shared_basis else num_samples, *shape[1:])
-        theta = torch.randn(*bases, ell.shape[1], **options) / ell[:, None]
-        phase = 2 * math.pi * torch.rand(bases, **options)
+        theta = normal((*bases, ell.shape[1]), generator, ell) / ell[:, None]
+        phase = 2 * math.pi * uniform(bases, generator, ell)
         scale = torch.sqrt(2 * self.variance / num_basis)
-        amplitude = scale[:, None] * torch.randn(shape, **options)
+        amplitude = scale[:, None] * normal(shape, generator, ell)
         return ForcePath(
             theta=theta,
             phase=phase,

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.gaussians import DiagonalGaussian
+from deeplfm.randomness import normal
 from deeplfm.responses.wave_sums import separable, separate, wave_sum
 
 if TYPE_CHECKING:
@@ -132,7 +133,5 @@ class LocalDraw:
         weights = self.weights
         mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset
         variance = torch.einsum("sndf,df->snd", flat.square(), weights.std.square())
-        noise = torch.randn(
-            mean.shape, generator=self.generator, dtype=mean.dtype, device=mean.device
-        )
+        noise = normal(mean.shape, self.generator, mean)
         return mean + torch.sqrt(variance + torch.finfo(variance.dtype).tiny) * noise

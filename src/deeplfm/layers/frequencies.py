@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.parameters import Quantity
+from deeplfm.randomness import normal
 
 Treatment: TypeAlias = Literal["fixed_noise", "resampled", "prior_draws"]
 
@@ -69,13 +70,7 @@ class Frequencies(nn.Module):
         location, log_std = self._inferred()
         if self.treatment == "fixed_noise":
             return location[None]
-        noise = torch.randn(
-            num_draws,
-            *location.shape,
-            generator=generator,
-            dtype=location.dtype,
-            device=location.device,
-        )
+        noise = normal((num_draws, *location.shape), generator, location)
         return location + torch.exp(log_std) * noise
 
     def kl(self) -> Float[Tensor, ""]:

@@ -1,0 +1,24 @@
+"""Random numbers, drawn where their generator lives and moved to where they are used.
+
+With a generator of the CPU one seed gives the same numbers on every device. Training keeps its
+generator on the device it trains on, and nothing moves.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def normal(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """Standard normal numbers, in the type and on the device of `like`."""
+    device = like.device if generator is None else generator.device
+    numbers = torch.randn(tuple(shape), generator=generator, dtype=like.dtype, device=device)
+    return numbers.to(like.device)
+
+
+def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
+    """Numbers from [0, 1), in the type and on the device of `like`."""
+    device = like.device if generator is None else generator.device
+    numbers = torch.rand(tuple(shape), generator=generator, dtype=like.dtype, device=device)
+    return numbers.to(like.device)
