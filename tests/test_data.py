@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import torch
 
 import deeplfm as dlfm
@@ -72,8 +73,9 @@ def test_from_long_gives_every_output_its_own_times() -> None:
     assert data.x[:, 0].tolist() == [1.0, 2.0, 3.0]
     assert data.output_names == ("a", "b")
     np.testing.assert_array_equal(data.y, [[1.0, 10.0], [np.nan, 20.0], [3.0, np.nan]])
-    with pytest.raises(dlfm.InputError, match="one value per time and output; got 1 repeated"):
-        from_long(pd.concat([frame, frame[:1]]), input="t", output="channel", value="y")
+    twice = from_long(pd.concat([frame, frame[:1]]), input="t", output="channel", value="y")
+    assert twice["X"]["t"].tolist() == [1.0, 2.0, 2.0, 3.0]  # replicates have their own rows
+    assert twice["y"]["b"].tolist()[1:3] == [20.0, 20.0]
     with pytest.raises(dlfm.InputError, match=r"must have the columns .* Rename or add \['time'\]"):
         from_long(frame, input="time", output="channel", value="y")
 
@@ -85,9 +87,16 @@ def test_from_long_gives_every_output_its_own_times() -> None:
         (X * np.nan, Y, "X must be finite; got 4 NaN"),
         (X, Y * np.inf, "y must be finite or NaN"),
         (X, Y * [1.0, np.nan], "every output must be observed somewhere; got only NaN in 'y1'"),
-        (["a"] * 4, Y, "X must hold numbers; got list"),
+        (["a"] * 4, Y, "X must hold numbers; got a list"),
         (np.zeros((2, 2, 2)), Y, r"X must be \[N\] or \[N, K\]"),
         ([], [], "at least one row"),
+        (np.zeros((4, 0)), Y, r"got 0 feature\(s\) \(shape=\(4, 0\)\)"),
+        (X[:1], Y[:1], "2 or more rows; got 1 sample"),
+        (X + 1j, Y, "Complex data not supported"),
+        (pd.Series(pd.to_datetime(["2026-01-01"] * 4)), Y, "got dates. Convert them"),
+        (pd.DataFrame({"t": pd.to_datetime(["2026-01-01"] * 4)}), Y, "got dates. Convert them"),
+        (scipy.sparse.csr_matrix(np.eye(4)), Y, "X must be dense; got a sparse csr_matrix"),
+        (np.array([{"a": 1}] * 4), Y, "argument must be a string or a real number"),
     ],
 )
 def test_bad_data(x: Any, y: Any, message: str) -> None:

@@ -1,5 +1,7 @@
 """Fit, predict, save, load, resume: one seed is one result, in the user's units."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import torch
 import deeplfm as dlfm
 from deeplfm.data import Dataset, dataset
 from deeplfm.datasets import cardiac
-from deeplfm.fitting import FittedModel, fit
+from deeplfm.fitted import FittedModel
+from deeplfm.fitting import fit
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.models import Recipe
@@ -64,7 +67,7 @@ def test_saved_and_loaded_it_predicts_the_same(
     assert again.training == training
     assert np.array_equal(model.histories[0]["loss"], again.histories[0]["loss"])
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "model.json", "model.safetensors"
+        "data.safetensors", "model.json", "model.safetensors"
     ]  # fmt: skip
 
 
@@ -134,7 +137,7 @@ def test_a_draw_is_one_function_wherever_it_is_evaluated(
     x = np.linspace(990, 1200, 40)
     f = model.draw(3, seed=2)
     whole = f(x)
-    monkeypatch.setattr("deeplfm.fitting._CHUNK", 1)
+    monkeypatch.setattr("deeplfm.fitted._CHUNK", 1)
     close = 1e-3 * 20  # 1e-3 in the model's units
     np.testing.assert_allclose(f(x), whole, rtol=0, atol=close)
     np.testing.assert_allclose(f(x[::-1])[:, ::-1], whole, rtol=0, atol=close)
@@ -182,23 +185,53 @@ def test_held_out_blocks_stop_the_training() -> None:
     assert len(model.histories[0]["loss"]) == model.steps
 
 
-def test_bad_files_are_refused(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    save(fit(gappy(), RECIPE, replace(TRAINING, steps=1)), folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "data.safetensors"])
+def test_any_byte_that_was_changed_is_noticed(saved: Path, name: str, tmp_path: Path) -> None:
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    whole = (saved / name).read_bytes()
+    places = np.random.default_rng(0).choice(len(whole), 40, replace=False)
+    for place in [0, len(whole) - 1, *places]:
+        content = bytearray(whole)
+        content[place] ^= 1
+        (copy / name).write_bytes(content)
+        with pytest.raises(dlfm.InputError, match=r"Copy the whole folder|must have format"):
+            load(copy)
+
+
+def test_without_its_data_a_model_still_predicts(saved: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(saved, tmp_path / "copy")
+    (copy / "data.safetensors").unlink()
+    assert load(copy).data is None
+    assert np.array_equal(prediction(load(copy)), prediction(load(saved)))
+
+
+def test_files_that_are_not_ours_are_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(dlfm.InputError, match="must hold a saved model"):
         load(tmp_path)
-    save(fit(gappy(), RECIPE, replace(TRAINING, steps=1)), tmp_path)
-    numbers = tmp_path / "model.safetensors"
-    content = bytearray(numbers.read_bytes())
-    content[-1] ^= 1
-    numbers.write_bytes(content)
-    with pytest.raises(dlfm.InputError, match="missing or was changed"):
-        load(tmp_path)
     settings = tmp_path / "model.json"
-    settings.write_text(settings.read_text().replace('"format": 1', '"format": 99'))
-    with pytest.raises(dlfm.InputError, match="must have format 1; got 99"):
+    settings.write_text((saved / "model.json").read_text().replace('"format": 2', '"format": 99'))
+    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 2; got 99. Use a newer"):
         load(tmp_path)
     settings.write_text("{")
     with pytest.raises(dlfm.InputError, match="must be JSON"):
         load(tmp_path)
+
+
+def test_the_format_before_is_read() -> None:
+    """Written by the version that had format 1; float64, so that machines agree to rounding."""
+    folder = Path(__file__).parent / "formats" / "1"
+    expected = json.loads((folder / "expected.json").read_text())
+    model = load(folder)
+    found = model.predictive(expected["x"], num_samples=3).samples
+    np.testing.assert_allclose(found, expected["samples"], rtol=1e-9)
+    assert dlfm.load(folder).predict(expected["x"]).shape == (4, 2)
 
 
 @pytest.mark.usefixtures("without_shape_checks")

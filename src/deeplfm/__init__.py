@@ -1,11 +1,15 @@
 """deeplfm: deep latent force models, deep Gaussian processes whose every layer is a linear ODE.
 
-The front door: physics (`FirstOrder`, `SecondOrder`, `LinearODE`, `NoDynamics`), recipes
-(`FourierDLFM`, `InducingDLFM`) with their `Training`, and the exact kernel of a shallow model.
-`deeplfm.fitting` fits a recipe; closed forms are in `deeplfm.responses`.
+    model = DeepLFMRegressor(FourierDLFM(), Training(steps=300)).fit(X, y)
+
+The front door: the estimator, recipes of deep models, physics (`FirstOrder`, `SecondOrder`,
+`LinearODE`, `NoDynamics`), and the exact kernel of a shallow model. Closed forms are in
+`deeplfm.responses`, scores in `deeplfm.metrics`, pictures in `deeplfm.plotting`.
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
 
 from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
@@ -16,6 +20,11 @@ from deeplfm.models import FourierDLFM, InducingDLFM
 from deeplfm.predictive import Predictive
 from deeplfm.training import Stage, Training
 
+if TYPE_CHECKING:
+    from deeplfm.estimator import DeepLFMRegressor, load
+
+_LAZY = {"DeepLFMRegressor", "load"}  # scikit-learn takes a second to import
+
 try:
     __version__ = version("deeplfm")
 except PackageNotFoundError:  # run from a source tree that is not installed
@@ -23,6 +32,7 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 
 __all__ = [
     "DeepLFMError",
+    "DeepLFMRegressor",
     "FirstOrder",
     "FourierDLFM",
     "Gaussian",
@@ -39,4 +49,15 @@ __all__ = [
     "Training",
     "__version__",
     "from_long",
+    "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module("deeplfm.estimator"), name)
+    raise AttributeError(f"module 'deeplfm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,6 +37,8 @@ def to_json(value: Any) -> Any:
     """What `json.dumps` can write."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, np.generic):  # of a search over settings, say
+        return to_json(value.item())
     if isinstance(value, Tensor):
         return {"tensor": value.detach().double().tolist(), "dtype": str(value.dtype)[6:]}
     if isinstance(value, (frozenset, set)):

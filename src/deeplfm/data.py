@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.errors import InputError
+from deeplfm.errors import InputError, InputTypeError
 
 Values = NDArray[np.float64]
 
@@ -78,6 +78,11 @@ def dataset(X: Any, y: Any) -> Dataset:
             "Give every output a row, with NaN where it was not observed."
         )
     _check_finite_inputs(x)
+    if len(x) == 1:
+        raise InputError(
+            "X and y must have 2 or more rows; got 1 sample. One observation says nothing of a "
+            "function: add more."
+        )
     if np.isinf(targets).any():
         raise InputError(
             f"y must be finite or NaN; got {int(np.isinf(targets).sum())} infinite entries. "
@@ -103,6 +108,7 @@ def from_long(
     """`fit(**from_long(...))`: one row per observation, every output at its own times.
 
     `frame` is a pandas DataFrame with columns for the inputs, the output's name and the value.
+    Several values of one output at one time are replicates: each gets a row of its own.
     """
     inputs = [input] if isinstance(input, str) else list(input)
     missing = [name for name in (*inputs, output, value) if name not in frame.columns]
@@ -111,14 +117,12 @@ def from_long(
             f"frame must have the columns {[*inputs, output, value]}; got {list(frame.columns)}. "
             f"Rename or add {missing}."
         )
-    twice = frame.duplicated([*inputs, output])
-    if twice.any():
-        raise InputError(
-            f"frame must hold one value per time and output; got {int(twice.sum())} repeated. "
-            "Average the repeats first."
-        )
-    wide = frame.pivot(index=inputs, columns=output, values=value).sort_index()
-    index = wide.index.to_frame(index=False)
+    rows = frame[[*inputs, output, value]].dropna(subset=[output])
+    # The number of the replicate, under a name that no column has.
+    count = "replicate" + "_" * max(len(str(name)) for name in rows.columns)
+    rows = rows.assign(**{count: rows.groupby([*inputs, output], dropna=False).cumcount()})
+    wide = rows.pivot(index=[*inputs, count], columns=output, values=value).sort_index()
+    index = wide.index.to_frame(index=False)[inputs]
     wide = wide.reset_index(drop=True)
     wide.columns.name = None
     return {"X": index, "y": wide}
@@ -127,6 +131,11 @@ def from_long(
 def inputs_table(X: Any, num_inputs: int) -> Values:
     """New inputs as [N, P], checked against the number of inputs the model was fitted with."""
     x, _ = _as_table("X", X, "x")
+    if num_inputs > 1 and dimensions(X) == 1:
+        raise InputError(
+            f"X must be [N, {num_inputs}], as in the fit; got shape ({len(x)},). "
+            "Reshape your data, with [None] for one point."
+        )
     if x.shape[1] != num_inputs:
         raise InputError(
             f"X must have {num_inputs} input columns, as in the fit; got {x.shape[1]}. "
@@ -134,6 +143,11 @@ def inputs_table(X: Any, num_inputs: int) -> Values:
         )
     _check_finite_inputs(x)
     return x
+
+
+def dimensions(values: Any) -> int:
+    """How many dimensions any array-like has."""
+    return int(values.ndim) if hasattr(values, "ndim") else np.asarray(values).ndim
 
 
 def fit_scaling(data: Dataset) -> Scaling:
@@ -145,7 +159,9 @@ def fit_scaling(data: Dataset) -> Scaling:
         scale = data.x.std(0)
         origin = low - 0.1 * scale
     mean, std = np.nanmean(data.y, axis=0), np.nanstd(data.y, axis=0)
-    return Scaling(origin, _or_one(scale), mean, _or_one(std))
+    # What is left of a constant after its mean is taken off is rounding, not a spread.
+    rounding = 8 * np.finfo(np.float64).eps * np.nanmax(np.abs(data.y), axis=0)
+    return Scaling(origin, _or_one(scale), mean, _or_one(np.where(std > rounding, std, 0.0)))
 
 
 def _check_finite_inputs(x: Values) -> None:
@@ -164,21 +180,15 @@ def _as_table(name: str, values: Any, prefix: str) -> tuple[Values, tuple[str, .
     """A float64 [N, K] table and the names of its columns."""
     columns = getattr(values, "columns", None)
     series_name = getattr(values, "name", None)
-    if hasattr(values, "detach"):
-        values = values.detach().cpu().numpy()
-    try:
-        table = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} must hold numbers; got {type(values).__name__} that cannot be converted "
-            f"({error}). Encode text and dates as numbers."
-        ) from None
+    table = _numbers(name, values)
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or 0 in table.shape:
+        columns_missing = table.ndim == 2 and table.shape[1] == 0 and len(table) > 0
+        got = f"0 feature(s) (shape={table.shape}) while a minimum of 1 is required"
         raise InputError(
-            f"{name} must be [N] or [N, K] with at least one row and column; got shape "
-            f"{table.shape}. Reshape it."
+            f"{name} must be [N] or [N, K] with at least one row and column; got "
+            f"{got if columns_missing else f'shape {table.shape}'}. Reshape it."
         )
     if columns is not None:
         names = tuple(str(column) for column in columns)
@@ -187,3 +197,34 @@ def _as_table(name: str, values: Any, prefix: str) -> tuple[Values, tuple[str, .
     else:
         names = tuple(f"{prefix}{k}" for k in range(table.shape[1]))
     return table, names
+
+
+def _numbers(name: str, values: Any) -> Values:
+    """Any array-like as float64, or the reason why not."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    kind = type(values).__name__
+    if hasattr(values, "toarray"):
+        raise InputTypeError(f"{name} must be dense; got a sparse {kind}. Call .toarray() on it.")
+    types = getattr(values, "dtypes", getattr(values, "dtype", None))
+    if any(
+        getattr(one, "kind", None) in ("m", "M") for one in np.atleast_1d(np.asarray(types, object))
+    ):
+        raise InputError(
+            f"{name} must hold numbers; got dates. Convert them, for example with "
+            "(t - t.iloc[0]).dt.total_seconds()."
+        )
+    array = np.asarray(values)
+    if np.iscomplexobj(array):
+        raise InputError(
+            f"{name} must be real; got complex numbers. Complex data not supported: split it into "
+            "real and imaginary parts."
+        )
+    try:
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        wrong = InputTypeError if isinstance(error, TypeError) else InputError
+        raise wrong(
+            f"{name} must hold numbers; got a {kind} that cannot be converted ({error}). "
+            "Encode text as numbers."
+        ) from None

@@ -12,5 +12,9 @@ class InputError(DeepLFMError, ValueError):
     """An argument cannot be used; nothing was changed."""
 
 
+class InputTypeError(InputError, TypeError):
+    """An argument is of a kind that cannot be used."""
+
+
 class NumericalError(DeepLFMError, ValueError):
     """A computation broke down (a matrix that is not positive definite, say)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from deeplfm.errors import InputError
@@ -15,16 +15,26 @@ from deeplfm.errors import InputError
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Tensors by name, from any device."""
     ready = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    _write(path, lambda partial: save_file(ready, partial))
+    # Through bytes: the file then has the rights that the user's other files have.
+    write_whole(path, lambda partial: partial.write_bytes(save(ready)))
 
 
 def save_json(path: Path, value: object) -> None:
     """Anything `json` can write."""
-    text = json.dumps(value, indent=1)
-    _write(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    save_text(path, json_text(value))
 
 
-def _write(path: Path, write: Callable[[Path], object]) -> None:
+def json_text(value: object) -> str:
+    """The text that `save_json` writes."""
+    return json.dumps(value, indent=1)
+
+
+def save_text(path: Path, text: str) -> None:
+    """UTF-8, with the line ends as they are."""
+    write_whole(path, lambda partial: partial.write_bytes(text.encode()))
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write, then rename: an interruption leaves the file that was there before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")

@@ -1,6 +1,5 @@
 """Pictures, with matplotlib imported only when one is drawn and no global state touched."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from deeplfm import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,10 +59,5 @@ def to_unit_range(values: Values) -> Values:
 
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write the picture, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        figure.savefig(partial, format=path.suffix.removeprefix("."), dpi=150)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    kind = path.suffix.removeprefix(".")
+    files.write_whole(path, lambda partial: figure.savefig(partial, format=kind, dpi=150))

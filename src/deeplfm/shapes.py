@@ -6,6 +6,7 @@ Checks that read values run on CPU tensors only: on an accelerator they would st
 """
 
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Literal, TypeAlias
 
 import torch
@@ -111,8 +112,8 @@ def check_finite(name: str, value: Tensor, do: str) -> None:
 
 
 def check_count(name: str, value: int) -> None:
-    """A number of things: an int of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+    """A number of things: an integer of at least 1, also one of numpy."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise InputError(f"{name} must be an integer of at least 1; got {value!r}. Pass 1 or more.")
 
 

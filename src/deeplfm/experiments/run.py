@@ -18,7 +18,8 @@ from deeplfm.configs import to_json
 from deeplfm.data import dataset
 from deeplfm.datasets import Series, physio, toy
 from deeplfm.experiments.registry import Cell
-from deeplfm.fitting import FittedModel, fit
+from deeplfm.fitted import FittedModel
+from deeplfm.fitting import fit
 
 _SAMPLES = 200
 _CURVE = 50  # points kept of a learning curve

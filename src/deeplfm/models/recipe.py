@@ -32,6 +32,10 @@ class Recipe(ABC):
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
         """The model for `data`, in float64 on the CPU, started as the settings say."""
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Recipe":
+        """Itself: settings are frozen, and what they hold is a template that nobody changes."""
+        return self
+
     def resolved(self, data: Dataset, scaling: Scaling) -> "Recipe":
         """The same settings with those filled in that only the data can say: sizes, say."""
         return self
