@@ -1,0 +1,1 @@
+"""REPORT: one self-contained HTML page per fitted model, for people to look at."""
