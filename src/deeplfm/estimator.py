@@ -68,8 +68,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         With a folder for checkpoints an interrupted fit goes on from there. An interrupt from the
         keyboard ends the training; the model is then fitted as far as it came.
         """
-        self._check_settings()
-        device, dtype = checked_device(self.device), checked_dtype(self.dtype)
+        device, dtype = self.check_settings()
         if y is None:
             raise InputError(
                 "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
@@ -204,6 +203,23 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             setattr(self, name, replace(config, **changes))
         return self
 
+    def check_settings(self) -> tuple[str, torch.dtype]:
+        """The device and type to use; an error where a parameter cannot be used."""
+        for name, kind, example in (
+            ("model", Recipe, "FourierDLFM()"),
+            ("training", Training, "Training(steps=300)"),
+        ):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(
+                    f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
+                    "Pass an instance."
+                )
+        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)):
+            raise InputError(f"seed must be an integer; got {self.seed!r}. Pass 0.")
+        if not 0 <= self.seed < 2**62:
+            raise InputError(f"seed must be 0 or more, below 2**62; got {self.seed}. Pass 0.")
+        return checked_device(self.device), checked_dtype(self.dtype)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -218,21 +234,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.n_outputs_ = len(fitted.output_names)
         self._flat = flat
         return self
-
-    def _check_settings(self) -> None:
-        for name, kind, example in (
-            ("model", Recipe, "FourierDLFM()"),
-            ("training", Training, "Training(steps=300)"),
-        ):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
-                    "Pass an instance."
-                )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)):
-            raise InputError(f"seed must be an integer; got {self.seed!r}. Pass 0.")
-        if not 0 <= self.seed < 2**62:
-            raise InputError(f"seed must be 0 or more, below 2**62; got {self.seed}. Pass 0.")
 
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)

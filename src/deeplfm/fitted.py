@@ -129,6 +129,11 @@ class FittedModel:
         samples = self.scaling.functions(found.samples)
         return Predictive(samples, found.noise_std, None, names, found.seed)
 
+    def noise_std(self) -> Values:
+        """Of each output [D], the mean over the members."""
+        noises = [as_numpy(member.likelihood.noise_variance.sqrt()) for member in self.members]
+        return self.scaling.spread(np.mean(noises, axis=0))
+
     def _hidden(
         self,
         X: Any,

@@ -147,7 +147,8 @@ def test_progress_is_reported() -> None:
     seen: list[tuple[int, float]] = []
     trainer = Trainer(deep(), deep_batch(), Training(steps=70, num_samples=1), 0)
     trainer.run(report=lambda step, loss: seen.append((step, loss)))
-    assert [step for step, _ in seen] == [CHECK_EVERY, 70]
+    assert [step for step, _ in seen] == list(range(1, 71))
+    assert [loss for _, loss in seen] == trainer.history()["loss"].tolist()
     assert len(trainer.history()["kl"]) == 70
 
 

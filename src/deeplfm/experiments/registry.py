@@ -1,6 +1,7 @@
 """Every run of every experiment, as data: what is fitted to what, with which seed.
 
 toy            the paper's figure 3: both DLFMs and their counterparts without dynamics, five seeds
+cardiac        gaps and the end of the embedded signals: what both models are like out of the box
 physio         tables 1 and 2 on the stand-in records, imputation and extrapolation apart
 starts         whether losses stay finite, from twenty starts in both types of numbers
 overconfidence what training longer does to held-out densities, by treatment of the frequencies
@@ -41,6 +42,7 @@ def cells(experiment: str) -> list[Cell]:
     """All runs of `experiment`."""
     known = {
         "toy": _toy,
+        "cardiac": _cardiac,
         "physio": _physio,
         "starts": _starts,
         "overconfidence": _overconfidence,
@@ -92,6 +94,15 @@ def _toy() -> list[Cell]:
 def _few(recipe: Recipe) -> Recipe:
     """The toy has 20 inducing points."""
     return replace(recipe, num_inducing=20) if isinstance(recipe, InducingDLFM) else recipe
+
+
+def _cardiac() -> list[Cell]:
+    both = ("imputation", "extrapolation")
+    return [
+        Cell("cardiac", model, "cardiac", both, seed, *_models()[model])
+        for model in ("dlfm-rff", "dlfm-vip")
+        for seed in range(5)
+    ]
 
 
 def _physio() -> list[Cell]:

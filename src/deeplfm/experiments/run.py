@@ -16,7 +16,7 @@ import torch
 from deeplfm import files, metrics
 from deeplfm.configs import to_json
 from deeplfm.data import dataset
-from deeplfm.datasets import Series, physio, toy
+from deeplfm.datasets import Series, cardiac, physio, toy
 from deeplfm.experiments.registry import Cell
 from deeplfm.fitted import FittedModel
 from deeplfm.fitting import fit
@@ -70,6 +70,8 @@ def run(
 def _series(cell: Cell, data: Path | str | None) -> Series:
     if cell.dataset in ("figure", "equations"):
         return toy(cell.dataset, seed=cell.seed)  # type: ignore[arg-type]
+    if cell.dataset == "cardiac":
+        return cardiac(seed=cell.seed)
     return physio(cell.dataset, data)
 
 
@@ -84,6 +86,7 @@ def _score(model: FittedModel, series: Series, task: str) -> dict[str, Any]:
         "mnll": metrics.mnll(y, p),
         "crps": metrics.crps(y, p),
         "coverage_50": metrics.coverage(y, p, 0.5),
+        "coverage_90": metrics.coverage(y, p, 0.9),
         "coverage_95": metrics.coverage(y, p, 0.95),
     }
     if series.truth is not None:

@@ -1,7 +1,7 @@
 """The loop: draw, score, step; nothing in it waits for the device.
 
-Losses stay on the device and are read every `CHECK_EVERY` steps, together with whether they were
-finite. A loss that is not ends the training with the last good state restored and a clear error.
+Losses stay on the device; every `CHECK_EVERY` steps they are checked to be finite. One that is not
+ends the training with the last good state restored and a clear error.
 A trainer is all its state: saved and loaded, it goes on exactly where it was.
 """
 
@@ -47,6 +47,7 @@ class Trainer:
     ) -> None:
         """Train up to step `until`, by default to the end; `report(step, loss)` now and then."""
         last = self.training.steps if until is None else min(until, self.training.steps)
+        free_to_read = self.data.x.device.type == "cpu"
         started = time.perf_counter() - (self._seconds[-1] if self._seconds else 0.0)
         while self.step < last:
             broken = False
@@ -60,10 +61,12 @@ class Trainer:
             self._records.append(record)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
-            if broken or self.step % CHECK_EVERY == 0 or self.step == last:
+            checked = broken or self.step % CHECK_EVERY == 0 or self.step == last
+            if checked:
                 self._check()
-                if report is not None and self._records:
-                    report(self.step, float(self._records[-1][0]))
+            # To read a loss on the CPU is free; an accelerator would have to be waited for.
+            if report is not None and self._records and (checked or free_to_read):
+                report(self.step, float(self._records[-1][0]))
 
     def history(self) -> dict[str, Tensor]:
         """step, loss, expected_log_likelihood, kl and seconds, one entry per step."""

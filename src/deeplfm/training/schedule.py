@@ -71,7 +71,7 @@ class Training:
     restarts: int = 1
     combine: Combination = "best"
     held_out: float = 0.0
-    checkpoint_every: int = 500
+    checkpoint_every: int = 50
 
     def __post_init__(self) -> None:
         for name in ("steps", "num_samples", "restarts", "checkpoint_every"):

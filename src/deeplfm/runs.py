@@ -1,0 +1,200 @@
+"""A run: a folder with a request, checkpoints while it is fitted, and the model at its end.
+
+    run.json       what was asked for: the data, the columns, the settings
+    checkpoints/   while it trains; gone when it is done
+    model.json …   the model (`saving`)
+
+Killed at any moment the folder goes on with `--resume`, to the result of a run that was not.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deeplfm import files, tables
+from deeplfm.configs import to_json
+from deeplfm.data import Dataset, dataset
+from deeplfm.devices import checked_device
+from deeplfm.errors import InputError
+from deeplfm.estimator import DeepLFMRegressor, load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
+
+_RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
+_ROWS = 100_000  # predicted and kept at a time
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table and the columns to fit."""
+
+    path: Path
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+def fit_run(
+    source: Source, model: DeepLFMRegressor, out: Path, *, resume: bool = False, say: Say = print
+) -> Literal["done", "interrupted"]:
+    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked."""
+    model.check_settings()
+    frame = tables.read_table(source.path)
+    source = _with_columns(source, frame)
+    x, origins = tables.inputs(frame, source.inputs, source.path, None)
+    y = tables.targets(frame, source.outputs, source.path)
+    dataset(x, y)
+    request = _request(source, model, origins)
+    if resume:
+        if (out / _MODEL).exists():
+            say(f"{out} is finished: there is nothing to resume.")
+            return "done"
+        _check_same(request, out)
+        if not (out / _CHECKPOINTS / "race.json").exists():
+            say(f"{out} has no checkpoint yet: it starts from the beginning.")
+    else:
+        _check_new(out)
+        files.save_json(out / _RUN, request)
+    model.fit(x, y, checkpoints=out / _CHECKPOINTS)
+    if model.fitted_.steps < model.training.steps and not model.training.held_out:
+        return "interrupted"
+    model.save(out)
+    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+    return "done"
+
+
+def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
+    """Predict at the inputs of a table; how many rows were written."""
+    import pandas as pd
+
+    model = open_run(run, device)
+    names = model.fitted_.input_names
+    frame = tables.read_table(at)
+    tables.check_columns(frame, names, at)
+    x, _ = tables.inputs(frame, names, at, request_of(run)["origins"])
+    parts = []
+    for start in range(0, len(x), _ROWS):
+        rows = slice(start, start + _ROWS)
+        found = model.fitted_.summary(x.iloc[rows], levels=tuple(LEVELS))
+        columns: dict[str, Any] = {
+            name: frame[name].iloc[rows].reset_index(drop=True) for name in names
+        }
+        for k, output in enumerate(model.output_names_):
+            columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
+            for level, ending in LEVELS.items():
+                columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
+        parts.append(pd.DataFrame(columns))
+    table = pd.concat(parts, ignore_index=True)
+    tables.write_table(table, out)
+    return len(table)
+
+
+def report_run(run: Path, out: Path, held_out: Path | None = None, device: str = "auto") -> None:
+    """Write the page of a run; `held_out` is a table of observations that were not fitted."""
+    import pandas as pd
+
+    from deeplfm.report import write_report
+
+    model = open_run(run, device)
+    origins = request_of(run)["origins"]
+    unseen = None
+    if held_out is not None:
+        frame = tables.read_table(held_out)
+        unseen = _like_the_fit(model, frame, held_out, origins)
+    names = model.fitted_.input_names
+    origin = pd.Timestamp(origins[names[0]]) if len(names) == 1 and origins else None
+    write_report(model, out, origin=origin, held_out=unseen)
+
+
+def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
+    """The fitted model of a run, or a sentence that says why there is none yet."""
+    if (run / _RUN).exists() and not (run / _MODEL).exists():
+        raise InputError(
+            f"{run} must hold a finished run; its fit was interrupted. "
+            "Continue it with deeplfm fit … --resume."
+        )
+    return load(run, device)
+
+
+def request_of(run: Path) -> dict[str, Any]:
+    """What was asked for; a model that was saved from Python has no request."""
+    path = run / _RUN
+    if not path.exists():
+        return {"origins": {}}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return dict(found) | {"origins": dict(found["origins"])}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path} must be the request of a run; it was changed. Copy the whole folder again."
+        ) from None
+
+
+def _like_the_fit(
+    model: DeepLFMRegressor, frame: "pd.DataFrame", path: Path, origins: dict[str, str]
+) -> Dataset:
+    names, outputs = model.fitted_.input_names, model.output_names_
+    tables.check_columns(frame, [*names, *outputs], path)
+    x, _ = tables.inputs(frame, names, path, origins)
+    return dataset(x, tables.targets(frame, outputs, path))
+
+
+def _with_columns(source: Source, frame: "pd.DataFrame") -> Source:
+    """The columns that were named; by default the first is the input, the others the outputs."""
+    inputs = list(source.inputs) or [str(frame.columns[0])]
+    outputs = list(source.outputs) or [name for name in frame.columns if name not in inputs]
+    tables.check_columns(frame, [*inputs, *outputs], source.path)
+    if not outputs:
+        raise InputError(
+            f"{source.path} must have a column to fit besides {tables.shown(inputs)}; got none. "
+            "Add one."
+        )
+    return Source(source.path, inputs, outputs)
+
+
+def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -> dict[str, Any]:
+    with source.path.open("rb") as stream:
+        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {
+        "data": source.path.name,
+        "sha256": checksum,
+        "inputs": list(source.inputs),
+        "outputs": list(source.outputs),
+        "origins": origins,
+        "model": to_json(model.model),
+        "training": to_json(model.training),
+        "seed": model.seed,
+        "dtype": model.dtype,
+        "device": checked_device(model.device),  # each has random numbers of its own
+    }
+
+
+def _check_new(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out must be a folder; {out} is a file. Choose another name.")
+    if (out / _RUN).exists() or (out / _MODEL).exists():
+        raise InputError(
+            f"--out must be a new folder; {out} holds a run already. "
+            "Choose another, or continue that one with --resume."
+        )
+
+
+def _check_same(request: dict[str, Any], out: Path) -> None:
+    if not (out / _RUN).exists():
+        raise InputError(
+            f"--resume needs a run to continue; {out} holds none. Leave --resume out to start one."
+        )
+    before = request_of(out)
+    other = [name for name, value in request.items() if before.get(name) != value]
+    if other:
+        raise InputError(
+            f"--resume needs the settings that {out} was started with; got other "
+            f"{' and '.join(other)}. Repeat the same command, or choose a new --out."
+        )
