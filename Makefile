@@ -3,12 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types contract pytest bench format clean
+.PHONY: demo test lint types contract pytest docs bench format clean
 
 demo: .venv/installed
 	$(BIN)/deeplfm demo
 
-test: lint types contract pytest
+test: lint types contract pytest docs
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -22,6 +22,10 @@ contract: .venv/installed-dev
 
 pytest: .venv/installed-dev
 	$(BIN)/pytest
+
+# Tutorials are run as the pages are built; a warning is an error.
+docs: .venv/installed-dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/closed_forms.py
