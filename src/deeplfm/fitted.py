@@ -27,7 +27,7 @@ Values = NDArray[np.float64]
 Functions = Callable[[Any], Values]
 
 APART = 1_000_003  # between the seeds of two starts
-_CHUNK = 2**24  # numbers of one kind that a prediction holds at a time
+_CHUNK = 2**22  # numbers of one kind that a prediction holds at a time; more leave the cache
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from deeplfm.errors import InputError
 from deeplfm.fitted import FittedModel, as_numpy
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer, InducingLayer, Layer
@@ -102,8 +103,10 @@ def greens_curves(model: FittedModel, layer: int = 0, member: int = 0) -> tuple[
 
     In the user's units where that input is one of theirs; as long as the slowest of them lasts.
     """
-    chosen = model.members[member].stack[layer]
-    g = physics_of(chosen)
+    depth = len(model.members[member].stack)
+    if not 0 <= layer < depth:
+        raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
+    g = physics_of(model.members[member].stack[layer])
     unit = _units(model, layer)[0][1] or 1.0
     own = [one for one in responses(model, member) if one.layer == layer]
     own = [one for one in own if one.input == own[0].input]

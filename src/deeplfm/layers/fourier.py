@@ -174,7 +174,7 @@ class FourierLayer(Layer):
 
     @property
     def elements(self) -> int:
-        return self.num_inputs * self.num_outputs * self.frequencies.noise.shape[2]
+        return self.num_inputs * self.num_outputs * self.frequencies.noise[0, ..., 0].numel()
 
     def amplitudes(self) -> Float[Tensor, "G P Q"]:
         """|S|, with the input weights."""

@@ -1,4 +1,4 @@
-"""Pictures, with matplotlib imported only when one is drawn and no global state touched."""
+"""The filters of an ODE beside what they make of a force, and pictures as files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
