@@ -117,7 +117,9 @@ def greens_curves(model: FittedModel, layer: int = 0, member: int = 0) -> tuple[
     with torch.no_grad():
         like = g.factors[0][0]
         values = as_numpy(g(torch.tensor(lags / unit).to(like)[:, None, None]))[:, :, 0]
-    return lags, np.broadcast_to(values, (len(lags), len(own))) / unit**g.order
+    # y^(n) + … = u in other units of time: G has n - 1 of them; with an integral of 1, minus one.
+    power = -1 if g.normalised else g.order - 1
+    return lags, np.broadcast_to(values, (len(lags), len(own))) * unit**power
 
 
 def physics_of(layer: Layer) -> GreensFunction:
