@@ -1,0 +1,195 @@
+"""What the page shows of a model's predictions, computed once: a grid, scored rows, forces.
+
+All of it comes from the same draws (the fit's seed), in a size that a browser can draw.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deeplfm.data import Dataset
+from deeplfm.errors import InputError
+from deeplfm.estimator import DeepLFMRegressor
+from deeplfm.fitted import FittedModel
+from deeplfm.predictive import Predictive
+from deeplfm.report.names import distinct
+
+Values = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+BANDS = (0.9, 0.5)
+DRAWS = 5
+_GRID, _GRID_LEAST = 2000, 400
+_SCORED = 2000  # rows; the CRPS takes pairs of samples for each
+_FORCE_GRID, _FORCES = 400, 6
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Functions over one input: x [G], mean [G, D], (lower, upper) by probability, draws."""
+
+    x: Values
+    mean: Values
+    bands: dict[float, tuple[Values, Values]]
+    draws: Values
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Rows that are scored: all of a data set, or evenly many of them."""
+
+    y: Values
+    predictive: Predictive
+    thinned: bool
+
+
+@dataclass(frozen=True)
+class Forces:
+    """The forces of layer 0 along the first input, as many as are drawn of `total`."""
+
+    names: tuple[str, ...]
+    total: int
+    curves: Curves
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything the page draws. `fitted` and `data` have names that may be shown."""
+
+    fitted: FittedModel
+    data: Dataset | None
+    held_out: Dataset | None
+    grid: Curves | None
+    training_scored: Scored | None
+    held_out_scored: Scored | None
+    forces: Forces
+    noise_std: Values
+    degrees: float | None
+
+
+def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
+    """Predict on the grid, at the data and at what was held out."""
+    fitted = _with_shown_names(model.fitted_)
+    if held_out is not None:
+        _check_columns(model.fitted_, held_out)
+    data, held_out = _finite(fitted.data), _finite(held_out)
+    low, high = _range(fitted, data, held_out)
+    grid, outputs = None, len(fitted.output_names)
+    if len(fitted.input_names) == 1:
+        x = np.linspace(low[0], high[0], _grid_size(outputs, data, held_out))
+        grid = _curves(x, fitted.predictive(x))
+    training, tested = _scored(fitted, data, held_out)
+    noise = fitted.predictive(low[None])
+    return Shown(
+        fitted,
+        data,
+        held_out,
+        grid,
+        training,
+        tested,
+        _forces(fitted, low, high, data),
+        noise.noise_std.reshape(-1, outputs).mean(0),
+        noise.degrees,
+    )
+
+
+def _grid_size(outputs: int, *sets: Dataset | None) -> int:
+    """As many as there are rows, within what a page can hold for so many outputs."""
+    rows = sum(len(one) for one in sets if one is not None)
+    most = _GRID * 20 // max(20, outputs)
+    return int(np.clip(rows, _GRID_LEAST, max(_GRID_LEAST, most)))
+
+
+def _scored(fitted: FittedModel, *sets: Dataset | None) -> list[Scored | None]:
+    """Predictions at evenly chosen rows of each, from one evaluation."""
+    chosen = [np.arange(0) if one is None else scored_rows(one.y) for one in sets]
+    places = [one.x[rows] for one, rows in zip(sets, chosen, strict=True) if one is not None]
+    if not any(len(rows) for rows in chosen):
+        return [None for _ in sets]
+    whole = fitted.predictive(np.concatenate(places))
+    found: list[Scored | None] = []
+    start = 0
+    for one, rows in zip(sets, chosen, strict=True):
+        part = replace(whole, samples=whole.samples[:, start : start + len(rows)])
+        start += len(rows)
+        if one is None or not len(rows):
+            found.append(None)
+        else:
+            found.append(Scored(one.y[rows], part, len(rows) < len(one)))
+    return found
+
+
+def evenly(rows: Rows, limit: int) -> Rows:
+    """At most `limit` of them, first and last included."""
+    if len(rows) <= limit:
+        return rows
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, limit).round().astype(int)])
+
+
+def scored_rows(y: Values, limit: int = _SCORED) -> Rows:
+    """Rows to score: every output gets its share of those where it was observed."""
+    if len(y) <= limit:
+        return np.arange(len(y))
+    share = max(20, limit // y.shape[1])
+    picked = [evenly(np.flatnonzero(~np.isnan(column)), share) for column in y.T]
+    return np.unique(np.concatenate(picked))
+
+
+def _with_shown_names(fitted: FittedModel) -> FittedModel:
+    """Names that fit on a page and are told apart from each other and from hidden functions."""
+    widths = [layer.num_outputs for layer in fitted.members[0].stack]
+    hidden = [f"hidden {k}" for k in range(max(widths))]
+    inputs = tuple(distinct(fitted.input_names, hidden))
+    outputs = tuple(distinct(fitted.output_names, hidden))
+    data = fitted.data
+    if data is not None:
+        data = Dataset(data.x, data.y, inputs, outputs)
+    return replace(fitted, input_names=inputs, output_names=outputs, data=data)
+
+
+def _check_columns(fitted: FittedModel, held_out: Dataset) -> None:
+    expected = (len(fitted.input_names), len(fitted.output_names))
+    got = (held_out.x.shape[1], held_out.y.shape[1])
+    if got != expected or tuple(held_out.output_names) != tuple(fitted.output_names):
+        raise InputError(
+            f"held_out must have the {expected[0]} inputs and {expected[1]} outputs of the fit, "
+            f"in that order; got {got[0]} and {got[1]}"
+            f"{' with other names' if got == expected else ''}. Select the same columns."
+        )
+
+
+def _finite(data: Dataset | None) -> Dataset | None:
+    return None if data is None else replace(data, y=np.where(np.isfinite(data.y), data.y, np.nan))
+
+
+def _range(fitted: FittedModel, *sets: Dataset | None) -> tuple[Values, Values]:
+    """Where there are data; without them, what the scaling remembers of them."""
+    xs = [one.x for one in sets if one is not None and len(one)]
+    scaling = fitted.scaling
+    if fitted.data is None:
+        xs.append(np.stack([scaling.input_origin, scaling.input_origin + scaling.input_scale]))
+    low, high = np.min([x.min(0) for x in xs], axis=0), np.max([x.max(0) for x in xs], axis=0)
+    return low, np.where(high > low, high, low + scaling.input_scale)
+
+
+def _curves(x: Values, predictive: Predictive) -> Curves:
+    count = len(predictive.samples)
+    # Spread over the samples: those of a mixture come member by member.
+    chosen = np.linspace(0, count - 1, min(DRAWS, count)).round().astype(int)
+    bands = {probability: predictive.interval(probability) for probability in BANDS}
+    return Curves(x, predictive.mean, bands, predictive.samples[chosen])
+
+
+def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces:
+    """Along the first input, the others at their medians."""
+    middle = (low + high) / 2 if data is None else np.median(data.x, axis=0)
+    points = np.repeat(middle[None], _FORCE_GRID, axis=0)
+    points[:, 0] = np.linspace(low[0], high[0], _FORCE_GRID)
+    found = fitted.latent_forces(points)
+    # A force along another input does not change here.
+    moving = [k for k in range(len(found.names)) if np.ptp(found.samples[0, :, k]) > 0]
+    kept = (moving or list(range(len(found.names))))[:_FORCES]
+    part = replace(found, samples=found.samples[:, :, kept], noise_std=found.noise_std[kept])
+    names = tuple(found.names[k] for k in kept)
+    return Forces(names, len(found.names), _curves(points[:, 0], part))

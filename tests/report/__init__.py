@@ -1,0 +1,1 @@
+"""Reports: pages are taken apart, and looked at in a browser."""
