@@ -92,6 +92,7 @@ def test_from_long_gives_every_output_its_own_times() -> None:
         ([], [], "at least one row"),
         (np.zeros((4, 0)), Y, r"got 0 feature\(s\) \(shape=\(4, 0\)\)"),
         (X[:1], Y[:1], "2 or more rows; got 1 sample"),
+        (X, pd.DataFrame(Y, columns=["a", "a"]), r"columns of y must differ; got \['a'\] twice"),
         (X + 1j, Y, "Complex data not supported"),
         (pd.Series(pd.to_datetime(["2026-01-01"] * 4)), Y, "got dates. Convert them"),
         (pd.DataFrame({"t": pd.to_datetime(["2026-01-01"] * 4)}), Y, "got dates. Convert them"),

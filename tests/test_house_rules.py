@@ -53,7 +53,7 @@ import deeplfm
 taken = time.perf_counter() - start
 assert state() == before, "importing changed a global setting"
 import sys
-heavy = {"scipy", "pandas", "matplotlib", "sklearn", "typer", "rich"} & set(sys.modules)
+heavy = {"scipy", "pandas", "matplotlib", "sklearn", "typer", "rich", "plotly"} & set(sys.modules)
 assert not heavy, heavy
 assert taken < 1.0, taken
 """

@@ -192,6 +192,9 @@ def _as_table(name: str, values: Any, prefix: str) -> tuple[Values, tuple[str, .
         )
     if columns is not None:
         names = tuple(str(column) for column in columns)
+        twice = sorted({column for column in names if names.count(column) > 1})
+        if twice:
+            raise InputError(f"columns of {name} must differ; got {twice} twice. Rename one.")
     elif series_name is not None and table.shape[1] == 1:
         names = (str(series_name),)
     else:

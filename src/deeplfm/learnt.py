@@ -109,7 +109,7 @@ def greens_curves(model: FittedModel, layer: int = 0, member: int = 0) -> tuple[
     g = physics_of(model.members[member].stack[layer])
     unit = _units(model, layer)[0][1] or 1.0
     own = [one for one in responses(model, member) if one.layer == layer]
-    own = [one for one in own if one.input == own[0].input]
+    own = own[:: len(_units(model, layer))]  # along the first input
     longest = max((one.time_constant for one in own if math.isfinite(one.time_constant)), default=1)
     lags = np.linspace(0, 4 * longest, 400)
     if g.order == 0:

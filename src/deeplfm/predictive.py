@@ -153,7 +153,9 @@ class Predictive:
     def _density(self, scaled: Values) -> Values:
         if self.degrees is None:
             return np.asarray(np.exp(-(scaled**2) / 2) / math.sqrt(2 * math.pi))
-        return np.asarray(self._noise().pdf(scaled))
+        nu = self.degrees
+        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+        return np.asarray(np.exp(constant - (nu + 1) / 2 * np.log1p(scaled**2 / nu)))
 
     def _noise_variance(self) -> Values:
         factor = 1.0 if self.degrees is None else self.degrees / (self.degrees - 2)
