@@ -25,7 +25,7 @@ pytest: .venv/installed-dev
 
 # Tutorials are run as the pages are built; a warning is an error.
 docs: .venv/installed-dev
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+	$(BIN)/sphinx-build -j 2 -W --keep-going -q -b html docs build/docs
 
 bench: .venv/installed
 	$(BIN)/python benchmarks/closed_forms.py

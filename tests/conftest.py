@@ -1,5 +1,6 @@
 """Shapes in signatures are checked at run time, in tests only; examples of hypothesis repeat."""
 
+import os
 from collections.abc import Iterator
 
 import jaxtyping
@@ -11,7 +12,9 @@ from jaxtyping import install_import_hook
 # Before the first import of the package: the hook rewrites its modules as they load.
 install_import_hook("deeplfm", "typechecking.checked")
 
-torch.set_num_threads(1)  # the workers of pytest share the cores already
+# The workers of pytest share the cores already; what they start shares them too.
+torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"
 
 settings.register_profile(
     "deeplfm",

@@ -34,7 +34,7 @@ def test_reproduce_runs_what_was_asked_for(tmp_path: Path) -> None:
     options = ["--smoke", "--models", "dlfm-rff", "--seeds", "0", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, ["reproduce", "toy", *options])
     assert result.exit_code == 0, result.output
-    assert "rmse_t" in result.output
+    assert "rmse" in result.output
     assert [path.name for path in (tmp_path / "smoke" / "toy").iterdir()] == [
         "dlfm-rff_figure_imputation_extrapolation_0.json"
     ]
