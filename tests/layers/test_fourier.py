@@ -12,6 +12,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.responses import bump_response
+from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory
 from small_models import deep, deep_batch, shallow
 
@@ -235,6 +236,15 @@ def test_smooth_through_the_origin(g: GreensFunction, smooth: int) -> None:
     assert sides[0] == pytest.approx(sides[1], abs=1e-3)
 
 
+def test_sums_of_waves_have_derivatives_of_every_order() -> None:
+    generator = torch.Generator().manual_seed(8)
+    x, omega = (torch.randn(2, 3, 2, generator=generator).double() for _ in range(2))
+    weights = [torch.randn(2, 3, 2, generator=generator).double() for _ in range(2)]
+    arguments = [value.requires_grad_() for value in (x, omega, *weights)]
+    torch.autograd.gradcheck(wave_sum, arguments)
+    torch.autograd.gradgradcheck(wave_sum, arguments)
+
+
 @pytest.mark.parametrize("frequencies", ["fixed_noise", "resampled"])
 @pytest.mark.parametrize(
     ("g", "options"),
@@ -246,6 +256,10 @@ def test_smooth_through_the_origin(g: GreensFunction, smooth: int) -> None:
         (dlfm.FirstOrder(2.0), {"memory": "infinite", "shared_forces": True}),
         (dlfm.FirstOrder(2.0), {"memory": "infinite", "inputs": "product", "per_output": True}),
         (dlfm.SecondOrder(0.7, 3.0), {"memory": "infinite", "random_phases": True}),
+        (dlfm.SecondOrder(0.7, 3.0), {"per_output": True, "num_forces": 2}),
+        (dlfm.SecondOrder(3.0, 3.0, learn=False), {"random_phases": True}),
+        (dlfm.SecondOrder(4.0, 1.5, normalised=True), {"shared_forces": True}),
+        (dlfm.LinearODE([4.0, -0.2]), {}),
         (dlfm.NoDynamics(), {"num_forces": 2}),
     ],
 )
@@ -253,7 +267,7 @@ def test_smooth_through_the_origin(g: GreensFunction, smooth: int) -> None:
 def test_sums_of_waves_are_the_features_times_the_weights(
     g: GreensFunction, options: dict[str, Any], frequencies: Treatment, shared_inputs: bool
 ) -> None:
-    """Values and gradients, before and after the origin, also where 1/(γ + jω) is near 1e6."""
+    """Values and gradients, on both sides of the origin, also where H is near 1e6 or poles meet."""
     generator = torch.Generator().manual_seed(1)
     layer = FourierLayer(
         2, 3, greens_function=g, num_features=4, frequencies=frequencies, generator=generator,

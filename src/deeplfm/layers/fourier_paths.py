@@ -1,8 +1,8 @@
 """What is drawn from a Fourier layer: functions, or values at the data for training alone.
 
-A path folds the ODE into its weights: f is a sum of sines and cosines of the inputs plus one
-transient per input, so no feature is ever formed (`responses.wave_sums`). ODEs of higher order that
-start at rest have more transients, and go through the features.
+A path folds the ODE into its weights: f is a sum of sines and cosines of the inputs plus one or two
+transients per input, so no feature is ever formed (`responses.wave_sums`). ODEs of third and higher
+order that start at rest have more transients, and go through the features.
 """
 
 import math
@@ -52,8 +52,8 @@ class FourierPath:
         omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
         separated = separate(layer.greens_function, omega, layer.memory)
         sides = [separated.transfer]
-        if separated.decay is not None:  # before the origin: minus the conjugate of one real pole
-            sides.append(-separated.transfer.conj())
+        if separated.before is not None:
+            sides.append(separated.before)
         folded = [self._folded(self._scaled(side)) for side in sides]
         even, odd = (torch.stack(parts) for parts in zip(*folded, strict=True))
         if layer.plane_wave:
@@ -61,8 +61,11 @@ class FourierPath:
         else:
             points, waves = x.mT[:, None, :, :, None], omega[..., None]
         total = _per_input(points, waves, even, odd)  # [1 or 2, S, N, D, P]
-        total = total + separated.transient(x) * even.sum(-1)[:, :, None]
-        if separated.decay is not None:
+        rise, slope = separated.transients(x)
+        total = total + rise * even.sum(-1)[:, :, None]
+        if slope is not None:
+            total = total - slope * (omega * odd).sum(-1)[:, :, None]
+        if separated.before is not None:
             total = torch.where((x < 0)[:, :, None], total[1], total[0])[None]
         return total[0].sum(-1) + layer.offset
 

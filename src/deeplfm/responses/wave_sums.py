@@ -1,9 +1,10 @@
 """Sums of many waves, in real numbers, without keeping the waves of every sum.
 
     sum(x) = Σ_r (1 - cos ω_r·x) a_r + sin(ω_r·x) b_r
-    wave(x; s, ω) = H(ω) ((1 - e^{-sx}) - (1 - cos ωx) + j sin ωx),   H = 1/(s + jω)
+    wave(x; ω) = H(ω) (e^{jωx} - c(x) - jω s(x)),   c, s: the ODE without force, from (1, 0), (0, 1)
 
-The three terms vanish at x = 0 to full relative accuracy: no cancellation where s + jω is small.
+The sum and the transients 1 - c and s vanish at x = 0, so nothing cancels there. A first-order ODE
+has c = e^{-γx} and no s; a second-order one has s = G and 1 - c = ω0² ∫_0^x G.
 """
 
 from typing import Any, NamedTuple
@@ -11,26 +12,57 @@ from typing import Any, NamedTuple
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions.base import Linear, Quadratic
+from deeplfm.greens_functions.pole_functions import ImpulseResponse
+from deeplfm.responses.systems import WaveFunction
 from deeplfm.shapes import Memory
 
 
+class Transients(NamedTuple):
+    """What is left of the start at a point, [S, N, G, P] each; no slope below order 2."""
+
+    rise: Tensor | float  # 1 - c(|x|), or 1 where nothing started
+    slope: Tensor | None  # s(|x|), with the sign of x
+
+
 class Separated(NamedTuple):
-    """A wave response as transfer · (e^{jωx} - e^{-decay·x}), or without transient."""
+    """A wave response as transfer · (e^{jωx} - c - jω s), or without transients."""
 
     transfer: Tensor  # complex, of the frequencies' shape [..., G, P, K]
-    decay: Tensor | None  # [G, P]
+    started: GreensFunction | None  # the ODE, where it starts at rest
 
-    def transient(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S N G P"] | float:
-        """1 - e^{-decay |x|}, or 1."""
-        return 1.0 if self.decay is None else -torch.expm1(-self.decay * x.abs()[:, :, None])
+    @property
+    def before(self) -> Tensor | None:
+        """The transfer before the origin, where the ODE runs backwards from rest."""
+        if self.started is None:
+            return None
+        sign = -1.0 if self.started.order % 2 else 1.0
+        return sign * self.transfer.conj()
+
+    def transients(self, x: Float[Tensor, "S N P"]) -> Transients:
+        g = self.started
+        if g is None:
+            return Transients(1.0, None)
+        x = x[:, :, None]
+        lag = x.abs()
+        (factor,) = g.factors
+        match factor:
+            case Linear(rate):
+                return Transients(-torch.expm1(-rate * lag), None)
+            case Quadratic(_, _, product):
+                gain = g.gain()
+                step = g.respond(WaveFunction(lag, torch.zeros_like(lag), "zero")).real
+                return Transients(
+                    product * step / gain,
+                    torch.sign(x) * g.respond(ImpulseResponse(lag)) / gain,
+                )
 
 
 def separable(greens_function: GreensFunction, memory: Memory) -> bool:
-    """Whether `separate` can be called: no transient at all, or that of one real pole."""
-    return memory == "infinite" or greens_function.order <= 1
+    """Whether `separate` can be called: no transients at all, or those of one or two poles."""
+    return memory == "infinite" or len(greens_function.factors) <= 1
 
 
 def separate(
@@ -38,10 +70,8 @@ def separate(
 ) -> Separated:
     """The response to e^{jωx} by its terms, for frequencies that end in one node dimension."""
     steady = greens_function.transfer(torch.complex(torch.zeros_like(frequency), frequency))
-    if memory == "infinite" or greens_function.order == 0:
-        return Separated(steady, None)
-    (pole,) = greens_function.factors
-    return Separated(steady, pole[0])
+    from_rest = memory == "zero" and greens_function.order > 0
+    return Separated(steady, greens_function if from_rest else None)
 
 
 def wave_sum(
@@ -71,13 +101,18 @@ class _WaveSum(torch.autograd.Function):
         return versines @ versine + waves @ sine
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        (gradient,) = gradients
         x, frequency, versine, sine, versines, waves = ctx.saved_tensors
+        if torch.is_grad_enabled():  # derivatives of derivatives: what was kept knows no x
+            phase = x @ frequency.mT
+            versines, waves = 1 - torch.cos(phase), torch.sin(phase)
+            by_phase = (gradient @ versine.mT) * waves + (gradient @ sine.mT) * torch.cos(phase)
+        else:
+            by_phase = (gradient @ versine.mT).mul_(waves)
+            by_wave = gradient @ sine.mT
+            by_phase.add_(by_wave).sub_(by_wave.mul_(versines))  # cos = 1 - versine
         by_versine, by_sine = versines.mT @ gradient, waves.mT @ gradient
-        by_phase = (gradient @ versine.mT).mul_(waves)
-        by_wave = gradient @ sine.mT
-        by_phase.add_(by_wave).sub_(by_wave.mul_(versines))  # cos = 1 - versine
         by_x = (by_phase @ frequency).sum_to_size(x.shape)
         by_frequency = (by_phase.mT @ x).sum_to_size(frequency.shape)
         return by_x, by_frequency, by_versine, by_sine
