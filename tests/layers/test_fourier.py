@@ -260,6 +260,9 @@ def test_sums_of_waves_have_derivatives_of_every_order() -> None:
         (dlfm.SecondOrder(3.0, 3.0, learn=False), {"random_phases": True}),
         (dlfm.SecondOrder(4.0, 1.5, normalised=True), {"shared_forces": True}),
         (dlfm.LinearODE([4.0, -0.2]), {}),
+        (dlfm.LinearODE([20.0, 15.0, 4.0]), {"per_output": True}),
+        (dlfm.LinearODE([8.0, 12.0, 6.0], learn=False), {"num_forces": 2}),
+        (dlfm.LinearODE([5.0, 3.0, 7.0, 1.0], normalised=True), {}),
         (dlfm.NoDynamics(), {"num_forces": 2}),
     ],
 )

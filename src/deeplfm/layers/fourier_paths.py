@@ -1,8 +1,8 @@
 """What is drawn from a Fourier layer: functions, or values at the data for training alone.
 
-A path folds the ODE into its weights: f is a sum of sines and cosines of the inputs plus one or two
-transients per input, so no feature is ever formed (`responses.wave_sums`). ODEs of third and higher
-order that start at rest have more transients, and go through the features.
+A path folds the ODE into its weights: f is a sum of sines and cosines of the inputs plus one
+transient per input and order, so no feature is ever formed (`responses.wave_sums`). Plane waves
+that start at rest have no such sum, and go through the features.
 """
 
 import math
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.randomness import normal
-from deeplfm.responses.wave_sums import separable, separate, wave_sum
+from deeplfm.responses.wave_sums import separate, wave_sum
 
 if TYPE_CHECKING:
     from deeplfm.layers.fourier import FourierLayer
@@ -33,9 +33,7 @@ class FourierPath:
     def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         layer = self.layer
         plain = layer.plane_wave and layer.memory == "zero" and layer.greens_function.order > 0
-        if separable(layer.greens_function, layer.memory) and not plain:
-            return self.by_sums(x)
-        return self.by_features(x)
+        return self.by_features(x) if plain else self.by_sums(x)
 
     def by_features(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         """Φ W + c, as it is written."""
@@ -61,10 +59,12 @@ class FourierPath:
         else:
             points, waves = x.mT[:, None, :, :, None], omega[..., None]
         total = _per_input(points, waves, even, odd)  # [1 or 2, S, N, D, P]
-        rise, slope = separated.transients(x)
+        rise, others = separated.transients(x)
         total = total + rise * even.sum(-1)[:, :, None]
-        if slope is not None:
-            total = total - slope * (omega * odd).sum(-1)[:, :, None]
+        for k, motion in enumerate(others, start=1):
+            # Re of (jω)^k H: the weights of cos and sin take turns.
+            sign, part = (1, -1)[k // 2 % 2], (even, odd)[k % 2]
+            total = total - motion * (sign * omega**k * part).sum(-1)[:, :, None]
         if separated.before is not None:
             total = torch.where((x < 0)[:, :, None], total[1], total[0])[None]
         return total[0].sum(-1) + layer.offset

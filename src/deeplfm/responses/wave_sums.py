@@ -1,10 +1,10 @@
 """Sums of many waves, in real numbers, without keeping the waves of every sum.
 
     sum(x) = Σ_r (1 - cos ω_r·x) a_r + sin(ω_r·x) b_r
-    wave(x; ω) = H(ω) (e^{jωx} - c(x) - jω s(x)),   c, s: the ODE without force, from (1, 0), (0, 1)
+    wave(x; ω) = H(ω) (e^{jωx} - Σ_{k<n} (jω)^k b_k(x)),   H = 1/P(jω)
 
-The sum and the transients 1 - c and s vanish at x = 0, so nothing cancels there. A first-order ODE
-has c = e^{-γx} and no s; a second-order one has s = G and 1 - c = ω0² ∫_0^x G.
+A wave that meets an ODE at rest leaves a transient: b_k is the ODE without force, started with its
+k-th derivative at 1 and the others at 0. No frequency is in it, so it is summed up apart.
 """
 
 from typing import Any, NamedTuple
@@ -14,21 +14,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.greens_functions.base import Linear, Quadratic
-from deeplfm.greens_functions.pole_functions import ImpulseResponse
-from deeplfm.responses.systems import WaveFunction
+from deeplfm.greens_functions.base import Linear
 from deeplfm.shapes import Memory
 
 
 class Transients(NamedTuple):
-    """What is left of the start at a point, [S, N, G, P] each; no slope below order 2."""
+    """What is left of the start at a point, [S, N, G, P] each."""
 
-    rise: Tensor | float  # 1 - c(|x|), or 1 where nothing started
-    slope: Tensor | None  # s(|x|), with the sign of x
+    rise: Tensor | float  # 1 - b_0(|x|), or 1 where nothing started
+    others: tuple[Tensor, ...]  # b_k(|x|) of k = 1, 2 …, with the sign of x^k
 
 
 class Separated(NamedTuple):
-    """A wave response as transfer · (e^{jωx} - c - jω s), or without transients."""
+    """A wave response as transfer · (e^{jωx} - transient), or without a transient."""
 
     transfer: Tensor  # complex, of the frequencies' shape [..., G, P, K]
     started: GreensFunction | None  # the ODE, where it starts at rest
@@ -44,25 +42,47 @@ class Separated(NamedTuple):
     def transients(self, x: Float[Tensor, "S N P"]) -> Transients:
         g = self.started
         if g is None:
-            return Transients(1.0, None)
+            return Transients(1.0, ())
         x = x[:, :, None]
         lag = x.abs()
-        (factor,) = g.factors
-        match factor:
-            case Linear(rate):
-                return Transients(-torch.expm1(-rate * lag), None)
-            case Quadratic(_, _, product):
-                gain = g.gain()
-                step = g.respond(WaveFunction(lag, torch.zeros_like(lag), "zero")).real
-                return Transients(
-                    product * step / gain,
-                    torch.sign(x) * g.respond(ImpulseResponse(lag)) / gain,
-                )
+        if isinstance(g.factors[0], Linear) and g.order == 1:
+            return Transients(-torch.expm1(-g.factors[0].rate * lag), ())
+        first, *rest = _free_motions(g, lag)
+        signs = torch.sign(x)
+        others = tuple(signs**k * motion for k, motion in enumerate(rest, start=1))
+        return Transients(1 - first, others)
 
 
-def separable(greens_function: GreensFunction, memory: Memory) -> bool:
-    """Whether `separate` can be called: no transients at all, or those of one or two poles."""
-    return memory == "infinite" or len(greens_function.factors) <= 1
+def _free_motions(g: GreensFunction, lag: Tensor) -> list[Tensor]:
+    """b_k = Σ_{j>k} a_j G^{(j-k-1)} for P(p) = Σ_j a_j p^j, with G as a sum of exponentials."""
+    nodes, weights = g.exponentials(None if g.stable else float(lag.detach().max()))
+    powers = torch.exp(-nodes * lag[..., None])
+    coefficients = _polynomial(g)
+    motions = []
+    for k in range(g.order):
+        factor = torch.zeros_like(nodes)
+        for coefficient in reversed(coefficients[k + 1 :]):  # Horner, in -s
+            factor = coefficient[..., None] - nodes * factor
+        motions.append(((weights * factor) * powers).sum(-1).real / g.gain())
+    return motions
+
+
+def _polynomial(g: GreensFunction) -> list[Tensor]:
+    """The coefficients a_0 … a_n of the characteristic polynomial, [G, P] each."""
+    product = [torch.ones_like(g.factors[0][0])]
+    for factor in g.factors:
+        one = torch.ones_like(product[0])
+        terms = (
+            [factor.rate, one]
+            if isinstance(factor, Linear)
+            else [factor.product, 2 * factor.damping, one]
+        )
+        longer = [torch.zeros_like(one) for _ in range(len(product) + len(terms) - 1)]
+        for i, left in enumerate(product):
+            for j, right in enumerate(terms):
+                longer[i + j] = longer[i + j] + left * right
+        product = longer
+    return product
 
 
 def separate(
