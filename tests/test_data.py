@@ -57,10 +57,17 @@ def test_several_inputs_are_standardised_with_the_origin_below() -> None:
     np.testing.assert_allclose(scaled.min(0), 0.1)
 
 
-def test_constant_columns_keep_their_units() -> None:
-    scaling = fit_scaling(dataset(np.ones((4, 1)), np.full(4, 7.0)))
-    assert scaling.input_scale.tolist() == [1.0]
-    assert scaling.target_std.tolist() == [1.0]
+def test_constant_columns_are_scaled_by_their_size() -> None:
+    for constant, scale in ((7.0, 0.07), (1e-9, 1e-11), (0.0, 1.0)):
+        scaling = fit_scaling(dataset(np.ones((4, 1)), np.full(4, constant)))
+        assert scaling.input_scale.tolist() == [1.0]
+        assert scaling.target_std.tolist() == pytest.approx([scale])
+
+
+def test_missing_values_of_pandas() -> None:
+    frame = pd.DataFrame({"a": [1, None, 3], "b": [True, False, None]}).convert_dtypes()
+    data = dataset(pd.Series([1, 2, 3], dtype="Int64"), frame)
+    np.testing.assert_array_equal(data.y, [[1.0, 1.0], [np.nan, 0.0], [3.0, np.nan]])
 
 
 def test_from_long_gives_every_output_its_own_times() -> None:

@@ -17,6 +17,13 @@ def written(folder: Path, text: str | bytes, name: str = "data.csv") -> Path:
     return path
 
 
+def test_decimal_commas(tmp_path: Path) -> None:
+    frame = tables.read_table(written(tmp_path, "t;a;b\n1,5;2;x\n2,5;;y\n"))
+    assert frame["t"].tolist() == [1.5, 2.5]
+    points = tables.read_table(written(tmp_path, "t;a;b\n1.5;2;x\n2.5;;y\n"))
+    assert points["t"].tolist() == [1.5, 2.5]
+
+
 @pytest.mark.parametrize("text", ["t,a\n1,2\n", "t;a\n1;2\n", "t\ta\n1\t2\n", "\ufefft, a\n1, 2\n"])
 def test_every_separator(tmp_path: Path, text: str) -> None:
     frame = tables.read_table(written(tmp_path, text))

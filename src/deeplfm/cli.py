@@ -21,6 +21,7 @@ from deeplfm.training import Training
 if TYPE_CHECKING:
     from deeplfm.fitted import FittedModel
 
+_INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
 _RECIPES: dict[str, Callable[..., Recipe]] = {"fourier": FourierDLFM, "inducing": InducingDLFM}
 
 app = typer.Typer(help="Deep latent force models.", no_args_is_help=True, add_completion=False)
@@ -156,7 +157,8 @@ def reproduce(
     from deeplfm import experiments
     from deeplfm.experiments import registry, report
 
-    console = Console()
+    # Where nobody looks, lines may be as long as the table is wide.
+    console = Console() if Console().is_terminal else Console(width=200)
     if experiment == "decay":
         drawn = experiments.reproduce_decay(out)
         slow, fast = drawn["largest_distance_to_force"]
@@ -229,7 +231,11 @@ def main() -> None:
     except MemoryError:
         _fail("there was not enough memory; use fewer samples, or a batch size", 1)
     except KeyboardInterrupt:
-        _fail("interrupted; a fit goes on from its last checkpoint with --resume", 1)
+        _fail(_INTERRUPTED, 1)
+    except SystemExit as stopped:  # typer has a code of its own for an interrupt
+        if stopped.code != 130:
+            raise
+        _fail(_INTERRUPTED, 1)
 
 
 def _fail(message: str, code: int) -> None:

@@ -151,7 +151,7 @@ def dimensions(values: Any) -> int:
 
 
 def fit_scaling(data: Dataset) -> Scaling:
-    """The scaling of a training set. A constant target keeps its own units."""
+    """The scaling of a training set."""
     low, high = data.x.min(0), data.x.max(0)
     if data.x.shape[1] == 1:
         origin, scale = low, high - low
@@ -159,9 +159,11 @@ def fit_scaling(data: Dataset) -> Scaling:
         scale = data.x.std(0)
         origin = low - 0.1 * scale
     mean, std = np.nanmean(data.y, axis=0), np.nanstd(data.y, axis=0)
-    # What is left of a constant after its mean is taken off is rounding, not a spread.
-    rounding = 8 * np.finfo(np.float64).eps * np.nanmax(np.abs(data.y), axis=0)
-    return Scaling(origin, _or_one(scale), mean, _or_one(np.where(std > rounding, std, 0.0)))
+    # What is left of a constant after its mean is taken off is rounding, not a spread. It is known
+    # to about a hundredth of what it is scaled by.
+    size = np.nanmax(np.abs(data.y), axis=0)
+    constant = std <= 8 * np.finfo(np.float64).eps * size
+    return Scaling(origin, _or_one(scale), mean, _or_one(np.where(constant, 0.01 * size, std)))
 
 
 def _check_finite_inputs(x: Values) -> None:
@@ -209,14 +211,15 @@ def _numbers(name: str, values: Any) -> Values:
     kind = type(values).__name__
     if hasattr(values, "toarray"):
         raise InputTypeError(f"{name} must be dense; got a sparse {kind}. Call .toarray() on it.")
-    types = getattr(values, "dtypes", getattr(values, "dtype", None))
-    if any(
-        getattr(one, "kind", None) in ("m", "M") for one in np.atleast_1d(np.asarray(types, object))
-    ):
+    kinds: Any = getattr(values, "dtypes", getattr(values, "dtype", None))
+    types = list(kinds) if hasattr(kinds, "items") else [kinds]
+    if any(getattr(one, "kind", None) in ("m", "M") for one in types):
         raise InputError(
-            f"{name} must hold numbers; got dates. Convert them, for example with "
-            "(t - t.iloc[0]).dt.total_seconds()."
+            f"{name} must hold numbers; got dates. Convert them with one origin for all tables, "
+            "for example (t - pd.Timestamp('2026-01-01')) / pd.Timedelta('1s')."
         )
+    if hasattr(values, "to_numpy") and any(hasattr(one, "na_value") for one in types):
+        values = values.to_numpy(dtype=object, na_value=np.nan)  # pandas' own missing values
     array = np.asarray(values)
     if np.iscomplexobj(array):
         raise InputError(

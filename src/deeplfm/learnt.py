@@ -7,6 +7,7 @@ Inputs of a model have the user's units; hidden functions have none, and say so.
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,8 +73,9 @@ class Response:
         )
 
 
-def responses(model: FittedModel, member: int = 0) -> tuple[Response, ...]:
-    """One for each layer, function and input of a member."""
+def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
+    """One for each layer, function and input of a member of a fitted model or estimator."""
+    model = _fitted(model)
     stack = model.members[member].stack
     found = []
     for number, layer in enumerate(stack):
@@ -98,11 +100,12 @@ def responses(model: FittedModel, member: int = 0) -> tuple[Response, ...]:
     return tuple(found)
 
 
-def greens_curves(model: FittedModel, layer: int = 0, member: int = 0) -> tuple[Values, Values]:
+def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, Values]:
     """Lags along the first input and the layer's Green's functions there, [L] and [L, D].
 
     In the user's units where that input is one of theirs; as long as the slowest of them lasts.
     """
+    model = _fitted(model)
     depth = len(model.members[member].stack)
     if not 0 <= layer < depth:
         raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
@@ -120,6 +123,14 @@ def greens_curves(model: FittedModel, layer: int = 0, member: int = 0) -> tuple[
     # y^(n) + … = u in other units of time: G has n - 1 of them; with an integral of 1, minus one.
     power = -1 if g.normalised else g.order - 1
     return lags, np.broadcast_to(values, (len(lags), len(own))) * unit**power
+
+
+def _fitted(model: Any) -> FittedModel:
+    """What is inside an estimator, or the fitted model itself."""
+    found = getattr(model, "fitted_", model)
+    if not isinstance(found, FittedModel):
+        raise InputError(f"model must be fitted; got {type(model).__name__}. Call fit first.")
+    return found
 
 
 def physics_of(layer: Layer) -> GreensFunction:

@@ -44,7 +44,10 @@ def coverage(y: ArrayLike, predictive: Predictive, probability: float) -> Values
 
 
 def _errors(y: ArrayLike, mean: ArrayLike) -> tuple[Values, Values]:
-    observed, predicted = np.asarray(y, dtype=float), np.asarray(mean, dtype=float)
+    observed, predicted = (
+        values[:, None] if values.ndim == 1 else values
+        for values in (np.asarray(y, dtype=float), np.asarray(mean, dtype=float))
+    )
     if observed.ndim != 2 or observed.shape != predicted.shape:
         raise InputError(
             f"y and mean must both be [N, D]; got {observed.shape} and {predicted.shape}. "

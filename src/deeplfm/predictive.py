@@ -167,6 +167,8 @@ class Predictive:
 
     def _observations(self, y: ArrayLike) -> Values:
         values = np.asarray(y, dtype=float)
+        if values.ndim == 1 and self.samples.shape[2] == 1:
+            values = values[:, None]
         expected = self.samples.shape[1:]
         if values.shape != expected:
             raise InputError(

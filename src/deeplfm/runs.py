@@ -53,10 +53,10 @@ def fit_run(
     dataset(x, y)
     request = _request(source, model, origins)
     if resume:
+        _check_same(request, out)
         if (out / _MODEL).exists():
             say(f"{out} is finished: there is nothing to resume.")
             return "done"
-        _check_same(request, out)
         if not (out / _CHECKPOINTS / "race.json").exists():
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
@@ -74,6 +74,9 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     """Predict at the inputs of a table; how many rows were written."""
     import pandas as pd
 
+    if out.exists() and out.samefile(at):
+        raise InputError(f"--out must be another file than --at; got {out} twice. Choose another.")
+    tables.check_ending(out)
     model = open_run(run, device)
     names = model.fitted_.input_names
     frame = tables.read_table(at)
@@ -108,9 +111,14 @@ def report_run(run: Path, out: Path, held_out: Path | None = None, device: str =
     if held_out is not None:
         frame = tables.read_table(held_out)
         unseen = _like_the_fit(model, frame, held_out, origins)
+        if model.data_ is not None and _all_known(unseen, model.data_):
+            raise InputError(
+                f"--held-out must hold observations that were not fitted; all of {held_out} were. "
+                "Leave it out, or keep some data back from the fit."
+            )
     names = model.fitted_.input_names
     origin = pd.Timestamp(origins[names[0]]) if len(names) == 1 and origins else None
-    write_report(model, out, origin=origin, held_out=unseen)
+    write_report(model, out, origin=origin, held_out=unseen, folder=run)
 
 
 def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
@@ -144,6 +152,19 @@ def _like_the_fit(
     tables.check_columns(frame, [*names, *outputs], path)
     x, _ = tables.inputs(frame, names, path, origins)
     return dataset(x, tables.targets(frame, outputs, path))
+
+
+def _all_known(new: Dataset, fitted: Dataset) -> bool:
+    """Whether every observation of `new` is one of `fitted`."""
+
+    def observations(data: Dataset) -> set[tuple[float, ...]]:
+        rows, outputs = data.observed.nonzero()
+        return {
+            (*data.x[row], output, data.y[row, output])
+            for row, output in zip(rows.tolist(), outputs.tolist(), strict=True)
+        }
+
+    return observations(new) <= observations(fitted)
 
 
 def _with_columns(source: Source, frame: "pd.DataFrame") -> Source:

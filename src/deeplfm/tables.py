@@ -14,7 +14,7 @@ from deeplfm.errors import InputError
 if TYPE_CHECKING:
     import pandas as pd
 
-_PARQUET = (".parquet", ".pq")
+_PARQUET, _TEXT = (".parquet", ".pq"), (".csv", ".txt")
 _ZONE = r":.*(?:Z|[+-]\d\d(?::?\d\d)?)$"  # after a time: the end of a plain date looks like one
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SHOWN = 20  # names that an error lists
@@ -31,9 +31,7 @@ def read_table(path: Path) -> "pd.DataFrame":
         if path.suffix.lower() in _PARQUET:
             frame: pd.DataFrame = _with_pyarrow(lambda: pd.read_parquet(path))
         else:
-            frame = pd.read_csv(
-                path, sep=_separator(path), encoding="utf-8-sig", skipinitialspace=True
-            )
+            frame = _read_text(path)
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as why:
         if isinstance(why, InputError):
             raise
@@ -59,6 +57,15 @@ def write_table(frame: "pd.DataFrame", path: Path) -> None:
     for column in safe.columns[[safe[name].dtype.kind not in "biuf" for name in safe.columns]]:
         safe[column] = [_harmless(str(value)) for value in safe[column]]
     files.write_whole(path, lambda part: safe.to_csv(part, index=False, lineterminator="\n"))
+
+
+def check_ending(path: Path) -> None:
+    """The name says what is to be written."""
+    if path.suffix.lower() not in (*_PARQUET, *_TEXT):
+        known = ", ".join((*_TEXT, *_PARQUET))
+        raise InputError(
+            f"the file to write must end in one of {known}; got {path.name!r}. Rename it."
+        )
 
 
 def names_of(option: str) -> list[str]:
@@ -130,6 +137,25 @@ def shown(names: Any) -> str:
     short = [name if len(name) <= 40 else f"{name[:37]}..." for name in map(str, names)]
     more = [f"and {len(short) - _SHOWN} more"] if len(short) > _SHOWN else []
     return ", ".join([repr(name) for name in short[:_SHOWN]] + more)
+
+
+def _read_text(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    separator = _separator(path)
+
+    def read(decimal: str) -> "pd.DataFrame":
+        return pd.read_csv(
+            path, sep=separator, decimal=decimal, encoding="utf-8-sig", skipinitialspace=True
+        )
+
+    frame = read(".")
+    if separator == ";" and any(_is_text(frame[name]) for name in frame.columns):
+        other = read(",")  # where commas are free they are often the decimal point
+        texts = [sum(_is_text(one[name]) for name in one.columns) for one in (frame, other)]
+        if texts[1] < texts[0]:
+            return other
+    return frame
 
 
 def _separator(path: Path) -> str:

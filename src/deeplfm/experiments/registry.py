@@ -48,8 +48,9 @@ def cells(experiment: str) -> list[Cell]:
         "overconfidence": _overconfidence,
     }
     if experiment not in known:
+        names = sorted([*known, "decay"])
         raise InputError(
-            f"experiment must be one of {sorted(known)}; got {experiment!r}. Choose one of them."
+            f"experiment must be one of {names}; got {experiment!r}. Choose one of them."
         )
     return known[experiment]()
 

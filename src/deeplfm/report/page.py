@@ -56,11 +56,13 @@ def write_report(
     *,
     origin: pd.Timestamp | None = None,
     held_out: Dataset | None = None,
+    folder: Path | None = None,
 ) -> None:
     """Write the page of a fitted model to `path`, whole or not at all.
 
     origin:   the single input counts seconds from this time stamp: axes show dates.
     held_out: observations that were not fitted, with the same columns: drawn, and scored.
+    folder:   where the model is saved; by default that of the page.
     """
     from plotly.offline import get_plotlyjs
 
@@ -77,7 +79,7 @@ def write_report(
         findings.physics(shown, axis),
         findings.calibration(shown),
         findings.learning(model),
-        sections.reload(path),
+        sections.reload(path.resolve().parent if folder is None else folder, origin),
     ]
     title = "deeplfm report"
     shared = {} if shown.grid is None else {"grid": axis.values(shown.grid.x)}

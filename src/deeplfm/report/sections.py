@@ -176,17 +176,23 @@ def _switch(kind: str, key: str, label: str, look: str) -> Html:
     return markup.element("label", box, swatch, markup.text(label))
 
 
-def reload(path: Path) -> Part:
-    """How to get the model back."""
-    folder = Path(path).resolve().parent.name or "."
+def reload(place: Path, origin: "pd.Timestamp | None") -> Part:
+    """How to get the model back from the folder it is in."""
+    folder = place.resolve().name or "."
     # Bytes that are no UTF-8 cannot be written on the page.
     folder = folder.encode("utf-8", "replace").decode()
     # A folder that starts with a dash would be read as an option.
     typed = shlex.quote(f"./{folder}" if folder.startswith("-") else folder)
     python = [
         "import deeplfm as dlfm",
+        *([] if origin is None else ["import pandas as pd"]),
         "",
         f"model = dlfm.load({folder!r})",
+        *(
+            []
+            if origin is None
+            else [f"X_new = (dates - pd.Timestamp('{origin}')) / pd.Timedelta('1s')"]
+        ),
         "mean, std = model.predict(X_new, return_std=True)",
         "p = model.predictive(X_new)  # p.interval(0.9), p.samples, p.log_density(y)",
     ]
@@ -195,7 +201,7 @@ def reload(path: Path) -> Part:
         f"deeplfm report {typed}",
     ]
     html = [
-        markup.paragraph("From the folder that holds the folder of this page, in Python:"),
+        markup.paragraph("From the folder that holds the folder of the model, in Python:"),
         markup.code(python),
         markup.paragraph("On the command line:"),
         markup.code(shell),
