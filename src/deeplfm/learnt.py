@@ -6,6 +6,7 @@ Inputs of a model have the user's units; hidden functions have none, and say so.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,23 +54,21 @@ class Response:
         """Re s / |s| of the least damped part: 1 and more does not swing."""
         return min((pole.real / abs(pole) for pole in self.poles if pole), default=1.0)
 
-    def in_words(self) -> str:
-        """One sentence."""
+    def in_words(self, amount: Callable[[float], str] = "{:.3g}".format) -> str:
+        """One sentence; `amount` writes a distance along the input."""
         along = f"along {self.input}" + ("" if self.in_units else " (which has no units)")
         if not self.poles:
             return f"{self.function} follows its force at once {along}."
-        if math.isfinite(self.period):
-            rings = self.time_constant / self.period
-            return (
-                f"{self.function} swings with a period of {self.period:.3g} {along} and forgets "
-                f"with a time constant of {self.time_constant:.3g}: it rings for about "
-                f"{rings:.2g} periods (damping ratio {self.damping_ratio:.2g})."
-            )
         if math.isinf(self.time_constant):
             return f"{self.function} sums its force up {along} and never forgets."
+        forgets = f"with a time constant of {amount(self.time_constant)}"
+        if math.isinf(self.period):
+            return f"{self.function} forgets its force {along} {forgets}, without swinging."
+        rings = self.time_constant / self.period
         return (
-            f"{self.function} forgets its force {along} with a time constant of "
-            f"{self.time_constant:.3g}, without swinging."
+            f"{self.function} swings with a period of {amount(self.period)} {along} and forgets "
+            f"{forgets}: it rings for about {rings:.2g} periods (damping ratio "
+            f"{self.damping_ratio:.2g})."
         )
 
 

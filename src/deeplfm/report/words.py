@@ -58,21 +58,8 @@ def duration(seconds: float) -> str:
 
 def sentence(response: Response, amount: Amount) -> str:
     """One response in words; `amount` writes a distance along its input."""
-    who, along = response.function, f"along {response.input}"
     force = f"The force behind it varies over {amount(response.lengthscale)}."
-    if not response.poles:
-        return f"{who} follows its force at once {along}. {force}"
-    if math.isinf(response.time_constant):
-        return f"{who} sums its force up {along} and never forgets. {force}"
-    fades = f"a time constant of {amount(response.time_constant)}"
-    if math.isinf(response.period):
-        return f"{who} forgets its force {along} with {fades}, without swinging. {force}"
-    rings = response.time_constant / response.period
-    return (
-        f"{who} swings {along} with a period of {amount(response.period)} and fades with {fades}: "
-        f"it rings for about {rings:.2g} periods (damping ratio {response.damping_ratio:.2g}). "
-        f"{force}"
-    )
+    return f"{response.in_words(amount)} {force}"
 
 
 def settings(config: Any) -> list[tuple[str, str]]:
