@@ -149,7 +149,7 @@ def test_forces_of_both_layers() -> None:
     first, second = (model.latent_forces(x, layer=k, num_samples=4) for k in (0, 1))
     assert first.mean.shape == (9, 2)  # two hidden outputs, one force, one input
     assert second.mean.shape == (9, 9)  # three outputs, one force, three inputs
-    assert second.names[-1] == "output 2, force 0, input 2"
+    assert second.names[-1] == "y2, force 0 along x0"
     with pytest.raises(dlfm.InputError, match="layer must be 0 to 1; got 2"):
         model.latent_forces(x, layer=2)
     inducing = fit(gappy(), INDUCING, TRAINING)

@@ -107,18 +107,19 @@ class FittedModel:
         def forces(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
             return member.stack[layer].forces(path.inputs(x, layer), path.paths[layer])
 
-        return self._hidden(
-            X, forces, self.members[0].stack[layer].force_names(), num_samples, seed
+        names = (
+            self.members[0]
+            .stack[layer]
+            .force_names(self.function_names(layer), self.names_below(layer))
         )
+        return self._hidden(X, forces, names, num_samples, seed)
 
     def hidden_functions(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
     ) -> Predictive:
         """What a layer hands on to the next, at `X`: no noise, and no units but for the last."""
         self._check_layer(layer)
-        last = layer == len(self.members[0].stack) - 1
-        width = self.members[0].stack[layer].num_outputs
-        names = self.output_names if last else tuple(f"hidden {k}" for k in range(width))
+        last, names = layer == len(self.members[0].stack) - 1, self.function_names(layer)
 
         def outputs(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
             return path.paths[layer](path.inputs(x, layer))
@@ -128,6 +129,20 @@ class FittedModel:
             return found
         samples = self.scaling.functions(found.samples)
         return Predictive(samples, found.noise_std, None, names, found.seed)
+
+    def function_names(self, layer: int) -> tuple[str, ...]:
+        """Of what a layer makes: the outputs for the last one."""
+        stack = self.members[0].stack
+        if layer == len(stack) - 1:
+            return self.output_names
+        return tuple(f"hidden {k}" for k in range(stack[layer].num_outputs))
+
+    def names_below(self, layer: int) -> tuple[str, ...]:
+        """Of what a layer sees: hidden functions first, then the inputs that re-enter."""
+        if layer == 0:
+            return self.input_names
+        seen = (*self.function_names(layer - 1), *self.input_names)
+        return seen[: self.members[0].stack[layer].num_inputs]
 
     def noise_std(self) -> Values:
         """Of each output [D], the mean over the members."""

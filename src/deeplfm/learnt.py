@@ -79,7 +79,7 @@ def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
     found = []
     for number, layer in enumerate(stack):
         units = _units(model, number)
-        names = _function_names(model, number)
+        names = model.function_names(number)
         poles = _poles(layer, len(units))
         lengthscales = _lengthscales(layer)
         for row, name in enumerate(names):
@@ -141,23 +141,10 @@ def physics_of(layer: Layer) -> GreensFunction:
 
 def _units(model: FittedModel, layer: int) -> list[tuple[str, float | None]]:
     """The inputs of a layer: their names and what one unit of them is, None for hidden ones."""
-    inputs: list[tuple[str, float | None]] = [
-        (name, float(scale))
-        for name, scale in zip(model.input_names, model.scaling.input_scale, strict=True)
-    ]
-    if layer == 0:
-        return inputs
-    stack = model.members[0].stack
-    hidden = stack[layer - 1].num_outputs
-    below: list[tuple[str, float | None]] = [(f"hidden {k}", None) for k in range(hidden)]
-    return [*below, *inputs][: stack[layer].num_inputs]
-
-
-def _function_names(model: FittedModel, layer: int) -> tuple[str, ...]:
-    stack = model.members[0].stack
-    if layer == len(stack) - 1:
-        return model.output_names
-    return tuple(f"hidden {k}" for k in range(stack[layer].num_outputs))
+    names = model.names_below(layer)
+    hidden = 0 if layer == 0 else model.members[0].stack[layer - 1].num_outputs
+    scales = [*[None] * hidden, *map(float, model.scaling.input_scale)][: len(names)]
+    return list(zip(names, scales, strict=True))
 
 
 def _poles(layer: Layer, inputs: int) -> NDArray[np.complex128]:

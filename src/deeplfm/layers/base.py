@@ -7,7 +7,7 @@ sample counts are other rooms' business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ class Layer(nn.Module, ABC):
         """The forces behind a path that this layer drew, at `tau`; `force_names` says which."""
 
     @abstractmethod
-    def force_names(self) -> tuple[str, ...]:
+    def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
         """What the columns of `forces` are."""
 
     @abstractmethod

@@ -8,7 +8,7 @@ the exact continuation would grow like e^{|sx|}.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -155,15 +155,14 @@ class FourierLayer(Layer):
         groups = waves.expand(-1, -1, self.num_outputs, -1, -1, -1)
         return torch.einsum("sndpqf,sdqf->sndqp", groups, weights).flatten(2)
 
-    def force_names(self) -> tuple[str, ...]:
-        outputs = 1 if self.output_sensitivities is not None else self.num_outputs
-        inputs = 1 if self.plane_wave else self.num_inputs
-        return tuple(
-            f"output {d}, force {q}, input {p}"
-            for d in range(outputs)
-            for q in range(self.sensitivities.shape[1])
-            for p in range(inputs)
+    def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
+        """Each function has forces of its own, unless they are shared; along each of its inputs."""
+        owners = (
+            [""] if self.output_sensitivities is not None else [f"{one}, " for one in functions]
         )
+        along = [""] if self.plane_wave else [f" along {one}" for one in inputs]
+        forces = range(self.sensitivities.shape[1])
+        return tuple(f"{one}force {q}{way}" for one in owners for q in forces for way in along)
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
         weights = [*self.weights.parameters(), self.offset]

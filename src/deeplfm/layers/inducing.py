@@ -7,7 +7,7 @@ both through the ODE in closed form. W is a fixed mean function, if there is one
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -148,7 +148,7 @@ class InducingLayer(Layer):
     def forces(self, tau: Float[Tensor, "S3 N P"], path: "InducingPath") -> Float[Tensor, "S N Q"]:
         return path.force(tau.to(path.force.theta)).to(tau)
 
-    def force_names(self) -> tuple[str, ...]:
+    def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"force {q}" for q in range(self.sensitivities.shape[1]))
 
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:

@@ -87,10 +87,7 @@ def _forces(shown: Shown, axis: Axis) -> tuple[list[Html], list[Figure]]:
     several = len(shown.fitted.input_names) > 1
     figures = charts.force_charts(forces, axis, synced=not several)
     html = [markup.element("h3", markup.text("Latent forces of layer 0"))]
-    said = (
-        "Mean, 50 % and 90 % intervals and five draws. Forces have no units; the outputs and "
-        "inputs of the layer are counted from 0."
-    )
+    said = "Mean, 50 % and 90 % intervals and five draws. Forces have no units."
     if several:
         said += f" Along {axis.name}, with the other inputs at their medians."
     if forces.total > len(forces.names):
