@@ -170,6 +170,7 @@ BAD: dict[str, tuple[str | bytes, list[str], str]] = {
     "an unknown model": ("t,a\n1,2\n2,3\n", ["--model", "lstm"], "--model must be one of"),
     "an unknown type": ("t,a\n1,2\n2,3\n", ["--dtype", "half"], "dtype must be one of"),
     "a negative seed": ("t,a\n1,2\n2,3\n", ["--seed", "-1"], "seed must be 0 or more"),
+    "all at one time": ("t,a\n1,2\n1,3\n1,4\n", [], "must differ from row to row; got 3 equal"),
     "nothing to fit": ("t\n1\n2\n", [], "a column to fit besides 't'"),
 }
 

@@ -69,11 +69,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         keyboard ends the training; the model is then fitted as far as it came.
         """
         device, dtype = self.check_settings()
-        if y is None:
-            raise InputError(
-                "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
-            )
-        data = dataset(X, y)
+        data = self.check_data(X, y)
         validate_data(self, _as_columns(X), skip_check_array=True)
         fitted = fit(
             data,
@@ -219,6 +215,19 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if not 0 <= self.seed < 2**62:
             raise InputError(f"seed must be 0 or more, below 2**62; got {self.seed}. Pass 0.")
         return checked_device(self.device), checked_dtype(self.dtype)
+
+    def check_data(self, X: Any, y: Any) -> Dataset:
+        """The data that `fit` would see; an error where it could not fit them."""
+        if y is None:
+            raise InputError(
+                "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
+            )
+        data = dataset(X, y)
+        if (data.x == data.x[0]).all():
+            raise InputError(
+                f"X must differ from row to row; got {len(data)} equal rows. Check the inputs."
+            )
+        return data
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -50,7 +50,7 @@ def fit_run(
     source = _with_columns(source, frame)
     x, origins = tables.inputs(frame, source.inputs, source.path, None)
     y = tables.targets(frame, source.outputs, source.path)
-    dataset(x, y)
+    model.check_data(x, y)
     request = _request(source, model, origins)
     if resume:
         _check_same(request, out)
