@@ -118,11 +118,17 @@ def test_killed_at_any_moment_it_resumes_to_the_same(
     assert not (out / "checkpoints").exists()
 
 
+def heard() -> None:
+    """A job in the background of a shell ignores interrupts, and so would what it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_from_the_keyboard_says_how_to_go_on(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
         command("fit", table, "--out", out, "--steps", "5000", "--checkpoint-every", "5"),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heard,
     )  # fmt: skip
     while not (out / "checkpoints" / "race.json").exists() and process.poll() is None:
         time.sleep(0.01)
