@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from deeplfm.devices import checked_dtype
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
 from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
@@ -66,7 +67,7 @@ def from_json(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
-        return torch.tensor(value["tensor"], dtype=_dtype(value["dtype"]))
+        return torch.tensor(value["tensor"], dtype=checked_dtype(value["dtype"]))
     if "set" in value:
         return frozenset(value["set"])
     if "mapping" in value:
@@ -84,10 +85,3 @@ def from_json(value: Any) -> Any:
             f"the settings of {name} must be those of this version; {error}. "
             "Use the version of deeplfm that wrote them."
         ) from None
-
-
-def _dtype(name: str) -> torch.dtype:
-    known = {"float32": torch.float32, "float64": torch.float64}
-    if name not in known:
-        raise InputError(f"dtype must be float32 or float64; got {name!r}. Repair the file.")
-    return known[name]

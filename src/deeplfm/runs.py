@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
-_ROWS = 100_000  # predicted and kept at a time
 Say = Callable[[str], None]
 
 
@@ -82,19 +81,13 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     frame = tables.read_table(at)
     tables.check_columns(frame, names, at)
     x, _ = tables.inputs(frame, names, at, request_of(run)["origins"])
-    parts = []
-    for start in range(0, len(x), _ROWS):
-        rows = slice(start, start + _ROWS)
-        found = model.fitted_.summary(x.iloc[rows], levels=tuple(LEVELS))
-        columns: dict[str, Any] = {
-            name: frame[name].iloc[rows].reset_index(drop=True) for name in names
-        }
-        for k, output in enumerate(model.output_names_):
-            columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
-            for level, ending in LEVELS.items():
-                columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
-        parts.append(pd.DataFrame(columns))
-    table = pd.concat(parts, ignore_index=True)
+    found = model.fitted_.summary(x, levels=tuple(LEVELS))
+    columns: dict[str, Any] = {name: frame[name] for name in names}
+    for k, output in enumerate(model.output_names_):
+        columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
+        for level, ending in LEVELS.items():
+            columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
+    table = pd.DataFrame(columns)
     tables.write_table(table, out)
     return len(table)
 
