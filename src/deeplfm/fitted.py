@@ -122,7 +122,7 @@ class FittedModel:
         last, names = layer == len(self.members[0].stack) - 1, self.function_names(layer)
 
         def outputs(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
-            return path.paths[layer](path.inputs(x, layer))
+            return path.values(x, layer)
 
         found = self._hidden(X, outputs, names, num_samples, seed)
         if not last:

@@ -34,6 +34,9 @@ class Linear(NamedTuple):
     def at(self, p: Tensor) -> Tensor:
         return p + self.rate
 
+    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        return self.rate, omega
+
     def poles(self) -> list[Tensor]:
         return [self.rate.to(complex_dtype(self.rate.dtype))]
 
@@ -47,6 +50,9 @@ class Quadratic(NamedTuple):
 
     def at(self, p: Tensor) -> Tensor:
         return p * (p + 2 * self.damping) + self.product
+
+    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
+        return self.product - omega.square(), 2 * self.damping * omega
 
     def poles(self) -> list[Tensor]:
         d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
@@ -113,7 +119,7 @@ class GreensFunction(nn.Module, ABC):
     @property
     def order(self) -> int:
         """The order of the ODE, the number K of its poles."""
-        return sum(len(factor.poles()) for factor in self.factors)
+        return sum(1 if isinstance(factor, Linear) else 2 for factor in self.factors)
 
     def gain(self, trailing: int = 0) -> Tensor | float:
         """1, or 1/∫G if normalised, with `trailing` dimensions of size 1 after its shape."""
@@ -135,6 +141,22 @@ class GreensFunction(nn.Module, ABC):
     def transfer(self, p: Tensor) -> Tensor:
         """∫_0^∞ G(t) e^{-pt} dt, for `p` of a shape that ends in one node dimension."""
         return self.gain(trailing=1) / self.characteristic(p)
+
+    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The transfer at p = jω as its real and imaginary part, for `omega` that ends in one
+        node dimension; none for G = δ, where it is 1.
+        """
+        total: tuple[Tensor, Tensor] | None = None
+        for factor in self.factors:
+            # One factor at a time: the square of the whole polynomial would overflow sooner.
+            real, imag = type(factor)(*(part[..., None] for part in factor)).turning(omega)
+            size = real.square() + imag.square()
+            one = real / size, -imag / size
+            total = one if total is None else complex_product(total, one)
+        if total is None or not self.normalised:
+            return total
+        gain = self.gain(trailing=1)
+        return gain * total[0], gain * total[1]
 
     def poles(self) -> Tensor:
         """All poles s_k, complex, [..., K]; conjugate pairs are both listed.
@@ -255,6 +277,14 @@ class GreensFunction(nn.Module, ABC):
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()
         return value
+
+
+def complex_product(
+    left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The product of two complex numbers, by real and imaginary parts."""
+    (a, b), (c, d) = left, right
+    return a * c - b * d, a * d + b * c
 
 
 def _quantity(module: nn.Module) -> Quantity:

@@ -29,6 +29,10 @@ class FirstOrder(GreensFunction):
         return self.value("decay")
 
     @property
+    def order(self) -> int:
+        return 1
+
+    @property
     def stable(self) -> bool:
         return True
 

@@ -44,6 +44,10 @@ class SecondOrder(GreensFunction):
         return self.value("frequency")
 
     @property
+    def order(self) -> int:
+        return 2
+
+    @property
     def stable(self) -> bool:
         return True
 

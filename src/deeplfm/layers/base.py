@@ -7,14 +7,32 @@ sample counts are other rooms' business.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-Path = Callable[[Tensor], Tensor]  # [S, N, P] → [S, N, D], the same function wherever evaluated
+
+@runtime_checkable
+class Path(Protocol):
+    """Drawn functions, the same wherever they are evaluated.
+
+    `shared` are inputs that all samples have in common, after those of `x`: what they need is
+    worked out once.
+    """
+
+    def __call__(
+        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
+    ) -> Float[Tensor, "S N D"]: ...
+
+
+def join(
+    x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None
+) -> Float[Tensor, "S3 N P3"]:
+    """All inputs of every sample in one table."""
+    return x if shared is None else torch.cat([x, shared.expand(len(x), -1, -1)], dim=-1)
 
 
 class Layer(nn.Module, ABC):

@@ -7,6 +7,7 @@ that start at rest have no such sum, and go through the features.
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, final
 
 import torch
@@ -14,8 +15,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.gaussians import DiagonalGaussian
+from deeplfm.greens_functions.base import complex_product
+from deeplfm.layers.base import join
 from deeplfm.randomness import normal
-from deeplfm.responses.wave_sums import separate, wave_sum
+from deeplfm.responses.transients import transients
+from deeplfm.responses.wave_sums import at_side, input_sums, wave_sum
 
 if TYPE_CHECKING:
     from deeplfm.layers.fourier import FourierLayer
@@ -30,10 +34,15 @@ class FourierPath:
     omega: Float[Tensor, "S2 G Q R P"]
     weights: Float[Tensor, "S ..."]
 
-    def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
+    def __call__(
+        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
+    ) -> Float[Tensor, "S N D"]:
         layer = self.layer
-        plain = layer.plane_wave and layer.memory == "zero" and layer.greens_function.order > 0
-        return self.by_features(x) if plain else self.by_sums(x)
+        plain = layer.memory == "zero" and layer.greens_function.order > 0
+        if layer.plane_wave:
+            x, shared = join(x, shared), None
+            return self.by_features(x) if plain else self.by_sums(x)
+        return self.by_sums(x, shared)
 
     def by_features(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         """Φ W + c, as it is written."""
@@ -44,74 +53,100 @@ class FourierPath:
         flat = features.flatten(-2).expand(-1, -1, layer.num_outputs, -1)
         return torch.einsum("sndf,sdf->snd", *_same_samples(flat, self.weights)) + layer.offset
 
-    def by_sums(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
+    def by_sums(
+        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
+    ) -> Float[Tensor, "S N D"]:
         """The same through sums of waves, with the ODE in their weights."""
         layer = self.layer
+        g = layer.greens_function
         omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
-        separated = separate(layer.greens_function, omega, layer.memory)
-        sides = [separated.transfer]
-        if separated.before is not None:
-            sides.append(separated.before)
-        folded = [self._folded(self._scaled(side)) for side in sides]
-        even, odd = (torch.stack(parts) for parts in zip(*folded, strict=True))
+        from_rest = layer.memory == "zero" and g.order > 0
+        even, odd = self._folded(self._response(omega), g.order if from_rest else None)
         if layer.plane_wave:
-            points, waves = x[:, None, None], omega.movedim(2, -1)[:, :, None]
-        else:
-            points, waves = x.mT[:, None, :, :, None], omega[..., None]
-        total = _per_input(points, waves, even, odd)  # [1 or 2, S, N, D, P]
-        rise, others = separated.transients(x)
-        total = total + rise * even.sum(-1)[:, :, None]
+            return self._plane_waves(x, omega, even, odd)
+        total = layer.offset + input_sums(x, *_inputs(0, x.shape[-1], omega, even, odd))
+        if shared is not None:
+            # What all samples see is evaluated once for all of them.
+            known = _inputs(x.shape[-1], None, omega, even, odd)
+            total = total + input_sums(shared[None], *known)
+        if not from_rest:
+            return total + even.sum((0, -2, -1))[:, None]
+        return total + self._transients(join(x, shared), omega, even, odd)
+
+    def _transients(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
+        rise, others = transients(self.layer.greens_function, x)
+        total: Tensor = (rise * at_side(x, even.sum(-1)[:, :, None])).sum(-1)
         for k, motion in enumerate(others, start=1):
             # Re of (jω)^k H: the weights of cos and sin take turns.
             sign, part = (1, -1)[k // 2 % 2], (even, odd)[k % 2]
-            total = total - motion * (sign * omega**k * part).sum(-1)[:, :, None]
-        if separated.before is not None:
-            total = torch.where((x < 0)[:, :, None], total[1], total[0])[None]
-        return total[0].sum(-1) + layer.offset
+            weights = (sign * omega**k * part).sum(-1)[:, :, None]
+            total = total - (motion * at_side(x, weights)).sum(-1)
+        return total
 
-    def _scaled(self, response: Tensor) -> Tensor:
-        """The response with amplitudes and phases, over √R; one input is left of a plane wave."""
+    def _plane_waves(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
+        """One wave over all inputs; it has no transient."""
+        samples, outputs, count = even.shape[1], even.shape[2], even.shape[-1]
+        batch, groups = max(len(x), len(omega)), omega.shape[1]
+        split = (batch, samples // batch, groups, outputs // groups, count)
+
+        def columns(weights: Tensor) -> Tensor:
+            return weights.reshape(split).permute(0, 2, 4, 1, 3).flatten(-2)
+
+        total = wave_sum(x[:, None], omega.mT, -columns(even), columns(odd))
+        total = total.unflatten(-1, (samples // batch, outputs // groups))  # batch G N S' D'
+        values: Tensor = total.permute(0, 3, 2, 1, 4).reshape(samples, -1, outputs)
+        return values + even.sum((0, -2, -1))[:, None] + self.layer.offset
+
+    def _response(self, omega: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Re and Im of the ODE's answer with amplitudes, [S2, G, P, QR] over √R.
+
+        One input is left of a plane wave; no imaginary part where nothing turns the phase.
+        """
         layer, count = self.layer, self.omega.shape[3]
         scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count).flatten(-2)
-        response = response * scale
-        if layer.phases is not None:
-            phases = layer.phases.permute(0, 3, 1, 2).flatten(-2)
-            response = response * torch.complex(torch.cos(phases), torch.sin(phases))
+        answer = layer.greens_function.turning(omega)
+        parts = (scale, None) if answer is None else (scale * answer[0], scale * answer[1])
+        real, imag = parts
+        root = math.sqrt(count)
         if layer.plane_wave:
-            response = response.prod(2, keepdim=True)
-        return response / math.sqrt(count)
+            if imag is None:
+                return real.prod(-2, keepdim=True)[None] / root, None
+            inputs = zip(real.split(1, -2), imag.split(1, -2), strict=True)
+            real, imag = reduce(complex_product, inputs)
+        return real / root, None if imag is None else imag / root
 
-    def _folded(self, response: Tensor) -> tuple[Tensor, Tensor]:
-        """Weights of cos and sin [S, D, P, QR]: Re φ·W + Im φ·W' of φ = response · e^{jωx}."""
+    def _folded(
+        self, response: tuple[Tensor, Tensor | None], order: int | None
+    ) -> tuple[Tensor, Tensor]:
+        """Weights of cos and sin [C, S, D, P, QR]: Re φ·W + Im φ·W' of φ = response · e^{jωx}.
+
+        With the order of an ODE that starts at rest there are two sides: before the origin φ is
+        (-1)^n times the conjugate.
+        """
         layer, (forces, count) = self.layer, self.omega.shape[2:4]
         weights = self.weights
         if layer.output_sensitivities is not None:
             weights = layer.output_sensitivities[..., None] * weights[:, None]
         weights = weights.reshape(len(weights), layer.num_outputs, 1, forces, 2, count)
-        real, imag = (part.flatten(-2) for part in weights.unbind(-2))
-        return (
-            response.real * real + response.imag * imag,
-            response.real * imag - response.imag * real,
-        )
+        cosine, sine = (part.flatten(-2) for part in weights.unbind(-2))
+        if layer.phases is not None:
+            phases = layer.phases.permute(0, 3, 1, 2).flatten(-2)
+            turn = torch.cos(phases), -torch.sin(phases)
+            cosine, sine = complex_product((cosine, sine), turn)
+        real, imag = response
+        if imag is None:
+            return (real * cosine)[None], (real * sine)[None]
+        even, odd, even_2, odd_2 = real * cosine, real * sine, imag * sine, imag * cosine
+        if order is None:
+            return (even + even_2)[None], (odd - odd_2)[None]
+        before = (even_2 - even, -odd - odd_2) if order % 2 else (even - even_2, odd + odd_2)
+        return torch.stack([even + even_2, before[0]]), torch.stack([odd - odd_2, before[1]])
 
 
-def _per_input(points: Tensor, waves: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-    """Σ_r (cos - 1)·even + sin·odd, [C, S, N, D, P] for weights [C, S, D, P, QR].
-
-    Outputs that have the same frequencies, and samples that have the same inputs and frequencies,
-    are columns of one product.
-    """
-    sides, samples, outputs, inputs, count = even.shape
-    batch = max(len(points), len(waves))
-    groups = waves.shape[1]
-    split = (sides, batch, samples // batch, groups, outputs // groups, inputs, count)
-
-    def columns(weights: Tensor) -> Tensor:
-        return weights.reshape(split).permute(1, 3, 5, 6, 0, 2, 4).flatten(-3)
-
-    total: Tensor = wave_sum(points, waves, -columns(even), columns(odd))
-    total = total.unflatten(-1, (sides, samples // batch, outputs // groups))
-    return total.permute(4, 0, 5, 3, 1, 6, 2).reshape(sides, samples, -1, outputs, inputs)
+def _inputs(first: int, last: int | None, omega: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
+    """Frequencies and weights of some of the inputs."""
+    of = slice(first, last)
+    return omega[:, :, of], *(part[:, :, :, of] for part in weights)
 
 
 def _same_samples(features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,8 +165,10 @@ class LocalDraw:
     num_samples: int
     generator: torch.Generator | None
 
-    def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
-        flat = self.layer.features(x, self.omega).flatten(-2)
+    def __call__(
+        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
+    ) -> Float[Tensor, "S N D"]:
+        flat = self.layer.features(join(x, shared), self.omega).flatten(-2)
         flat = flat.expand(self.num_samples, -1, self.layer.num_outputs, -1)
         weights = self.weights
         mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset

@@ -17,11 +17,12 @@ from torch import Tensor, nn
 
 from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.layers.base import Layer
+from deeplfm.greens_functions.base import complex_product
+from deeplfm.layers.base import Layer, join
 from deeplfm.responses import system_wave_response
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
-from deeplfm.responses.wave_sums import separate, wave_sum
+from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
 
 
@@ -185,8 +186,10 @@ class InducingPath:
     force: ForcePath
     interpolate: bool
 
-    def __call__(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
-        layer, force = self.layer, self.force
+    def __call__(
+        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
+    ) -> Float[Tensor, "S N D"]:
+        layer, force, x = self.layer, self.force, join(x, shared)
         wanted, x = x, x.to(force.theta)
         coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         centers, ell = force.centers, force.lengthscale
@@ -207,29 +210,32 @@ class InducingPath:
     def _waves(self, x: Tensor) -> Tensor:
         layer, force = self.layer, self.force
         amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
-        turn = torch.polar(torch.ones_like(force.phase), force.phase)  # S2 Q B
         g = layer.greens_function
         if layer.memory == "zero" and g.order > 0:
-            return _from_rest(layer, x, force.theta, amplitude, turn)
+            return _from_rest(layer, x, force, amplitude)
         omega = force.theta.flatten(1, 2)  # S2 QB P
-        transfer = separate(g, omega.mT[:, None], layer.memory).transfer.prod(2)  # S2 D QB
-        weights = amplitude.flatten(2) * (transfer * turn.flatten(1)[:, None])  # S D QB
-        samples, outputs, _ = weights.shape
+        turn = force.phase.flatten(1)[:, None]
+        real, imag = torch.cos(turn), torch.sin(turn)  # S2 1 QB
+        answer = g.turning(omega.mT[:, None])  # S2 D P QB
+        if answer is not None:
+            for one in zip(*(part.unbind(2) for part in answer), strict=True):
+                real, imag = complex_product((real, imag), one)
+        even, odd = (amplitude.flatten(2) * part for part in (real, imag))  # S D QB
+        samples, outputs, _ = even.shape
         shared = len(x) == 1 and len(omega) == 1
         # Samples over the same inputs and waves are columns of one product.
-        columns = weights.flatten(0, 1).mT[None] if shared else weights.mT
-        total: Tensor = wave_sum(x, omega, -columns.real, -columns.imag)
+        columns = [part.flatten(0, 1).mT[None] if shared else part.mT for part in (even, odd)]
+        total = -wave_sum(x, omega, *columns)
         if shared:
             total = total[0].unflatten(-1, (samples, outputs)).transpose(0, 1)
-        return total + weights.real.sum(-1)[:, None]
+        return total + even.sum(-1)[:, None]
 
 
-def _from_rest(
-    layer: InducingLayer, x: Tensor, theta: Tensor, amplitude: Tensor, turn: Tensor
-) -> Tensor:
+def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Tensor) -> Tensor:
     """The waves with zero memory; before the origin the ODE runs backwards from rest."""
+    turn = torch.polar(torch.ones_like(force.phase), force.phase)  # S2 Q B
     points, order = x[:, :, None, :, None, None], layer.greens_function.order
-    omega = theta.permute(0, 3, 1, 2)[:, None, None]  # S2 1 1 P Q B
+    omega = force.theta.permute(0, 3, 1, 2)[:, None, None]  # S2 1 1 P Q B
     before = points < 0
     waves = system_wave_response(
         layer.greens_function,

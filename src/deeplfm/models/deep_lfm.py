@@ -74,11 +74,15 @@ class DeepPath:
     num_samples: int
 
     def __call__(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "S N D"]:
-        return self.paths[-1](self.inputs(x, len(self.paths) - 1))
+        return self.values(x, len(self.paths) - 1)
+
+    def values(self, x: Float[Tensor, "N P"], layer: int) -> Float[Tensor, "S N D"]:
+        """The functions of one layer when the model is asked at `x`."""
+        f = self.paths[0](x[None])
+        for path in self.paths[1 : layer + 1]:
+            f = path(f, self.skip.shared(x))
+        return f
 
     def inputs(self, x: Float[Tensor, "N P"], layer: int) -> Float[Tensor, "S3 N P2"]:
         """What a layer sees when the model is asked at `x`; one set for all at the first."""
-        if layer == 0:
-            return x[None]
-        f = self.paths[layer - 1](self.inputs(x, layer - 1))
-        return self.skip(f, x.expand(self.num_samples, -1, -1))
+        return x[None] if layer == 0 else self.skip(self.values(x, layer - 1), x)

@@ -52,7 +52,7 @@ def start_fitted(
             fit_weights(layer, values, torch.tensor(targets), likelihood)
             return
         hidden = fit_weights(layer, values, torch.tensor(targets))
-        values = skip(hidden[None], x[None])[0]
+        values = skip(hidden[None], x)[0]
 
 
 def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:

@@ -92,7 +92,7 @@ def start_inducing(
             if weights is not None:
                 carries = (weights[direct] != 0).any(0)
             direct = torch.cat([carries, torch.ones(x.shape[1], dtype=torch.bool)])
-            values = skip(hidden[None], x[None])[0]
+            values = skip(hidden[None], x)[0]
             direct = direct[: values.shape[1]]
 
 

@@ -6,9 +6,10 @@
 from abc import ABC, abstractmethod
 from typing import final
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from deeplfm.layers.base import join
 
 
 class Skip(ABC):
@@ -19,9 +20,14 @@ class Skip(ABC):
         """How many inputs the next layer has."""
 
     @abstractmethod
+    def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
+        """What the next layer sees beside F, the same for all samples."""
+
     def __call__(
-        self, f: Float[Tensor, "S N D"], x: Float[Tensor, "S N P"]
-    ) -> Float[Tensor, "S N P2"]: ...
+        self, f: Float[Tensor, "S N D"], x: Float[Tensor, "N P"]
+    ) -> Float[Tensor, "S N P2"]:
+        """All that the next layer sees."""
+        return join(f, self.shared(x))
 
 
 @final
@@ -31,10 +37,8 @@ class Concatenate(Skip):
     def width(self, hidden: int, inputs: int) -> int:
         return hidden + inputs
 
-    def __call__(
-        self, f: Float[Tensor, "S N D"], x: Float[Tensor, "S N P"]
-    ) -> Float[Tensor, "S N P2"]:
-        return torch.cat([f, x], dim=-1)
+    def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
+        return x
 
 
 @final
@@ -44,7 +48,5 @@ class NoSkip(Skip):
     def width(self, hidden: int, inputs: int) -> int:
         return hidden
 
-    def __call__(
-        self, f: Float[Tensor, "S N D"], x: Float[Tensor, "S N P"]
-    ) -> Float[Tensor, "S N P2"]:
-        return f
+    def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
+        return None

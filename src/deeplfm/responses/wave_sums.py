@@ -1,97 +1,57 @@
-"""Sums of many waves, in real numbers, without keeping the waves of every sum.
+"""Sums of many waves, in real numbers, without keeping any wave.
 
     sum(x) = Σ_r (1 - cos ω_r·x) a_r + sin(ω_r·x) b_r
-    wave(x; ω) = H(ω) (e^{jωx} - Σ_{k<n} (jω)^k b_k(x)),   H = 1/P(jω)
 
-A wave that meets an ODE at rest leaves a transient: b_k is the ODE without force, started with its
-k-th derivative at 1 and the others at 0. No frequency is in it, so it is summed up apart.
+The ODE is in the weights a and b (`layers.fourier_paths`), what it leaves of its start in
+`transients`. Waves exist for a piece of the points at a time, and again when gradients need them;
+over one input each, tables do with far fewer of them (`fused.wave_grids`).
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.greens_functions import GreensFunction
-from deeplfm.greens_functions.base import Linear
-from deeplfm.shapes import Memory
+from deeplfm.responses.fused import wave_grids
+
+_PIECE, _PIECE_ON_DEVICE = 2**17, 2**24  # waves that exist at a time
 
 
-class Transients(NamedTuple):
-    """What is left of the start at a point, [S, N, G, P] each."""
+def input_sums(
+    x: Float[Tensor, "S3 N P"],
+    omega: Float[Tensor, "S2 G P R"],
+    even: Float[Tensor, "C S D P R"],
+    odd: Float[Tensor, "C S D P R"],
+) -> Float[Tensor, "S N D"]:
+    """Σ_p Σ_r (cos ω_{pr} x_p - 1) even_{pr} + sin(ω_{pr} x_p) odd_{pr}: sums over one input each.
 
-    rise: Tensor | float  # 1 - b_0(|x|), or 1 where nothing started
-    others: tuple[Tensor, ...]  # b_k(|x|) of k = 1, 2 …, with the sign of x^k
+    With two sides C the weights of the second hold where x < 0. S2 and S3 are 1 or S.
+    """
+    if len(omega) == 1 and len(x) > 1:
+        grid = wave_grids.grid_for(x, omega[0], len(even))
+        if grid is not None:
+            return wave_grids.grid_sum(x, omega[0], even, odd, grid)
+    sides, samples, outputs, inputs, count = even.shape
+    batch, groups = max(len(x), len(omega)), omega.shape[1]
+    # Outputs that have the same frequencies, and samples that have the same inputs and
+    # frequencies, are columns of one product.
+    split = (sides, batch, samples // batch, groups, outputs // groups, inputs, count)
 
+    def columns(weights: Tensor) -> Tensor:
+        return weights.reshape(split).permute(1, 3, 5, 6, 0, 2, 4).flatten(-3)
 
-class Separated(NamedTuple):
-    """A wave response as transfer · (e^{jωx} - transient), or without a transient."""
-
-    transfer: Tensor  # complex, of the frequencies' shape [..., G, P, K]
-    started: GreensFunction | None  # the ODE, where it starts at rest
-
-    @property
-    def before(self) -> Tensor | None:
-        """The transfer before the origin, where the ODE runs backwards from rest."""
-        if self.started is None:
-            return None
-        sign = -1.0 if self.started.order % 2 else 1.0
-        return sign * self.transfer.conj()
-
-    def transients(self, x: Float[Tensor, "S N P"]) -> Transients:
-        g = self.started
-        if g is None:
-            return Transients(1.0, ())
-        x = x[:, :, None]
-        lag = x.abs()
-        if isinstance(g.factors[0], Linear) and g.order == 1:
-            return Transients(-torch.expm1(-g.factors[0].rate * lag), ())
-        first, *rest = _free_motions(g, lag)
-        signs = torch.sign(x)
-        others = tuple(signs**k * motion for k, motion in enumerate(rest, start=1))
-        return Transients(1 - first, others)
+    total = wave_sum(x.mT[:, None, :, :, None], omega[..., None], -columns(even), columns(odd))
+    total = total.unflatten(-1, (sides, samples // batch, outputs // groups))
+    total = total.permute(4, 0, 5, 3, 1, 6, 2).reshape(sides, samples, -1, outputs, inputs)
+    return at_side(x, total).sum(-1)
 
 
-def _free_motions(g: GreensFunction, lag: Tensor) -> list[Tensor]:
-    """b_k = Σ_{j>k} a_j G^{(j-k-1)} for P(p) = Σ_j a_j p^j, with G as a sum of exponentials."""
-    nodes, weights = g.exponentials(None if g.stable else float(lag.detach().max()))
-    powers = torch.exp(-nodes * lag[..., None])
-    coefficients = _polynomial(g)
-    motions = []
-    for k in range(g.order):
-        factor = torch.zeros_like(nodes)
-        for coefficient in reversed(coefficients[k + 1 :]):  # Horner, in -s
-            factor = coefficient[..., None] - nodes * factor
-        motions.append(((weights * factor) * powers).sum(-1).real / g.gain())
-    return motions
-
-
-def _polynomial(g: GreensFunction) -> list[Tensor]:
-    """The coefficients a_0 … a_n of the characteristic polynomial, [G, P] each."""
-    product = [torch.ones_like(g.factors[0][0])]
-    for factor in g.factors:
-        one = torch.ones_like(product[0])
-        terms = (
-            [factor.rate, one]
-            if isinstance(factor, Linear)
-            else [factor.product, 2 * factor.damping, one]
-        )
-        longer = [torch.zeros_like(one) for _ in range(len(product) + len(terms) - 1)]
-        for i, left in enumerate(product):
-            for j, right in enumerate(terms):
-                longer[i + j] = longer[i + j] + left * right
-        product = longer
-    return product
-
-
-def separate(
-    greens_function: GreensFunction, frequency: Float[Tensor, "*S G P K"], memory: Memory
-) -> Separated:
-    """The response to e^{jωx} by its terms, for frequencies that end in one node dimension."""
-    steady = greens_function.transfer(torch.complex(torch.zeros_like(frequency), frequency))
-    from_rest = memory == "zero" and greens_function.order > 0
-    return Separated(steady, greens_function if from_rest else None)
+def at_side(x: Float[Tensor, "S3 N P"], values: Float[Tensor, "C S N2 D P"]) -> Tensor:
+    """Of each point the values of its side of the origin, [S, N, D, P]."""
+    if len(values) == 1:
+        return values[0]
+    return torch.where((x < 0)[:, :, None], values[1], values[0])
 
 
 def wave_sum(
@@ -104,35 +64,70 @@ def wave_sum(
 
     The batch of `versine` and `sine` is the broadcast one of `x` and `frequency`.
     """
-    total: Tensor = _WaveSum.apply(x, frequency, versine, sine)
-    return total
+    batch = torch.broadcast_shapes(x.shape[:-2], frequency.shape[:-2])
+    flat = [
+        part.expand(*batch, *part.shape[-2:]).reshape(-1, *part.shape[-2:])
+        for part in (x, frequency, versine, sine)
+    ]
+    total: Tensor = _WaveSum.apply(*flat)
+    return total.reshape(*batch, *total.shape[-2:])
 
 
 class _WaveSum(torch.autograd.Function):
-    """Keeps 1 - cos and sin: each is the other's derivative, so the backward pass needs no more."""
+    """Waves exist for a piece of the points at a time, small enough for the cache; again, back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, frequency: Tensor, versine: Tensor, sine: Tensor) -> Tensor:
-        half = x * (frequency.mT / 2) if x.shape[-1] == 1 else x @ (frequency.mT / 2)
-        sines = torch.sin(half)
-        waves = half.cos_().mul_(sines).mul_(2)  # sin = 2 sin(½) cos(½)
-        versines = sines.square_().mul_(2)  # 1 - cos = 2 sin²(½)
-        ctx.save_for_backward(x, frequency, versine, sine, versines, waves)
-        return versines @ versine + waves @ sine
+        ctx.save_for_backward(x, frequency, versine, sine)
+        total = versine.new_empty(*x.shape[:2], versine.shape[-1])
+        for b, n in _pieces(x, frequency):
+            versines, waves = _waves(x[b, n], frequency[b])
+            piece = torch.bmm(versines, versine[b])
+            total[b, n] = piece.baddbmm_(waves, sine[b])
+        return total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         (gradient,) = gradients
-        x, frequency, versine, sine, versines, waves = ctx.saved_tensors
-        if torch.is_grad_enabled():  # derivatives of derivatives: what was kept knows no x
+        x, frequency, versine, sine = ctx.saved_tensors
+        if torch.is_grad_enabled():  # derivatives of derivatives, as it is written
             phase = x @ frequency.mT
             versines, waves = 1 - torch.cos(phase), torch.sin(phase)
             by_phase = (gradient @ versine.mT) * waves + (gradient @ sine.mT) * torch.cos(phase)
-        else:
-            by_phase = (gradient @ versine.mT).mul_(waves)
-            by_wave = gradient @ sine.mT
-            by_phase.add_(by_wave).sub_(by_wave.mul_(versines))  # cos = 1 - versine
-        by_versine, by_sine = versines.mT @ gradient, waves.mT @ gradient
-        by_x = (by_phase @ frequency).sum_to_size(x.shape)
-        by_frequency = (by_phase.mT @ x).sum_to_size(frequency.shape)
+            by_weights = versines.mT @ gradient, waves.mT @ gradient
+            return by_phase @ frequency, by_phase.mT @ x, *by_weights
+        by_x = torch.empty_like(x)
+        by_frequency, by_versine, by_sine = map(torch.zeros_like, (frequency, versine, sine))
+        for b, n in _pieces(x, frequency):
+            versines, waves = _waves(x[b, n], frequency[b])
+            piece = gradient[b, n]
+            by_versine[b] += versines.mT @ piece
+            by_sine[b] += waves.mT @ piece
+            by_wave = piece @ sine[b].mT
+            by_phase = (piece @ versine[b].mT).mul_(waves).add_(by_wave)
+            by_phase.sub_(by_wave.mul_(versines))  # cos = 1 - versine
+            by_x[b, n] = by_phase @ frequency[b]
+            by_frequency[b] += by_phase.mT @ x[b, n]
         return by_x, by_frequency, by_versine, by_sine
+
+
+def _pieces(x: Tensor, frequency: Tensor) -> list[tuple[slice, slice]]:
+    """Slices of the batch and the points that have about `_PIECE` waves together."""
+    batch, points, waves = x.shape[0], x.shape[1], frequency.shape[1]
+    size = _PIECE if x.device.type == "cpu" else _PIECE_ON_DEVICE
+    together = max(1, size // max(1, points * waves))
+    rows = max(1, min(points, size // max(1, waves)))
+    return [
+        (slice(b, b + together), slice(n, n + rows))
+        for b in range(0, batch, together)
+        for n in range(0, points, rows)
+    ]
+
+
+def _waves(x: Tensor, frequency: Tensor) -> tuple[Tensor, Tensor]:
+    """1 - cos and sin of the phases."""
+    halves = frequency.mT / 2
+    half = x * halves if x.shape[-1] == 1 else x @ halves
+    sines = torch.sin(half)
+    waves = half.cos_().mul_(sines).mul_(2)  # sin = 2 sin(½) cos(½)
+    return sines.mul_(sines).mul_(2), waves  # 1 - cos = 2 sin²(½)

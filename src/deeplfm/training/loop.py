@@ -35,7 +35,7 @@ class Trainer:
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
         self.optimiser = torch.optim.AdamW(
-            learnt, lr=training.learning_rate, weight_decay=training.weight_decay
+            learnt, lr=training.learning_rate, weight_decay=training.weight_decay, fused=True
         )
         self.step = 0
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device

@@ -1,0 +1,1 @@
+"""The fast paths of the responses, by device; same results as the plain ones beside this room."""
