@@ -8,6 +8,7 @@ tables (`bump_tables`) where that is less work; else each is exact.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -16,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import bump_tables
+from deeplfm.responses.fused.bump_grids import bump_grid_sum
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
 
@@ -40,15 +42,28 @@ def bump_sum(
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    tables = interpolate and memory == "infinite" and x.device.type == "cpu"
-    bumps = (_interpolated if tables else _exact)(greens_function, x, centers, lengthscale, memory)
+    bumps = None
+    if interpolate and memory == "infinite" and x.device.type == "cpu":
+        reach = bump_tables.scales(greens_function, lengthscale)
+        if bump_tables.many_lags(x, centers, reach):
+            lags = bump_tables.lag_tables(greens_function, x, centers, lengthscale, reach)
+            if bump_tables.worthwhile(x, reach):
+                tables = bump_tables.point_tables(lags, x, centers, reach)
+                return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)
+            bumps = _over_lags(lags, centers)
+    if bumps is None:
+        bumps = partial(
+            bumps_of,
+            greens_function,
+            centers=centers,
+            lengthscale=lengthscale,
+            memory=memory,
+        )
 
     def chunk(piece: Tensor) -> Tensor:
         return _weighted(bumps(piece), coefficients)
 
-    # Tables have one row of bumps per input and point; each chunk makes gradients of whole tables.
-    per_point = outputs * centers[..., 0].numel() if tables else outputs * centers.numel()
-    rows = max(1, _CHUNK // max(1, len(x) * per_point))
+    rows = max(1, _CHUNK // max(1, len(x) * outputs * centers.numel()))
     again = torch.is_grad_enabled()
     parts = [
         checkpoint(chunk, piece, use_reentrant=False, preserve_rng_state=False)
@@ -81,38 +96,19 @@ def bumps_of(
     return bumps.prod(3)
 
 
-def _exact(
-    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, memory: Memory
+def _over_lags(
+    lags: bump_tables.LagTables, centers: Float[Tensor, "Q M P"]
 ) -> Callable[[Tensor], Tensor]:
-    """Bumps [S3, N, D, Q, M] at pieces of `x`."""
-    return lambda piece: bumps_of(g, piece, centers, lengthscale, memory)
+    """Bumps [S3, N, D, Q, M] at pieces of `x`, from tables over lags."""
 
-
-def _interpolated(
-    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, memory: Memory
-) -> Callable[[Tensor], Tensor]:
-    """The same from tables over all of `x`; exact where there are too few of them."""
-    reach = bump_tables.scales(g, lengthscale)
-    if not bump_tables.many_lags(x, centers, reach):
-        return _exact(g, x, centers, lengthscale, memory)
-    crowded = bump_tables.worthwhile(x, reach)
-    shape = (-1, *centers.shape[:2])
-    lags = bump_tables.lag_tables(g, x, centers, lengthscale, reach)
-    if crowded:
-        tables = bump_tables.point_tables(lags, x, centers, reach)
-
-        def over_points(piece: Tensor) -> Tensor:
-            return tables.products(piece.flatten(0, 1)).reshape(*piece.shape[:2], *shape)
-
-        return over_points
-
-    def over_lags(piece: Tensor) -> Tensor:
+    def bumps(piece: Tensor) -> Tensor:
         product: Tensor | float = 1.0
         for p, z in enumerate(centers.unbind(-1)):
             product = product * lags.bumps(piece[..., p].flatten(), z, p)
-        return torch.as_tensor(product).reshape(*piece.shape[:2], *shape)
+        whole: Tensor = torch.as_tensor(product).unflatten(0, piece.shape[:2])
+        return whole
 
-    return over_lags
+    return bumps
 
 
 def _weighted(bumps: Tensor, coefficients: Tensor) -> Tensor:

@@ -9,16 +9,17 @@ over points four nodes do (1e-5), since there one sum of all bumps is interpolat
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.func import functional_call
-from torch.nn.functional import embedding_bag
 
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.responses.fused.bump_grids import Axis
+from deeplfm.responses.fused.first_order import first_order_bump
+from deeplfm.responses.fused.interpolation import interpolate
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
@@ -77,8 +78,10 @@ class LagTables:
         for z, table in zip(centers, self.values[:, column], strict=True):
             lags = x[:, None] - z  # N M
             first, spacing = self.first[column], self.spacing[column]
-            rows, weights = _lagrange(lags.flatten(), first, spacing, _LAGS)
-            forces.append(_Interpolate.apply(table, rows, weights).unflatten(0, lags.shape))
+            # Before the table a response is 0, and so are the first rows.
+            position = ((lags.flatten() - first) / spacing).clamp(min=_LAGS // 2 - 1)
+            values = interpolate(table[:, None], position[None], _LAGS)
+            forces.append(values.view(*lags.shape, -1))
         return torch.stack(forces).permute(1, 3, 0, 2)
 
 
@@ -105,37 +108,26 @@ def lag_tables(
 @final
 @dataclass(frozen=True, eq=False)
 class PointTables:
-    """All bumps over a grid of each input, [K, W] with W = D·Q·M."""
+    """All bumps over a grid of each input, [K, D, J] with J = Q·M."""
 
     values: list[Tensor]
-    first: list[float]
-    spacing: list[float]
-
-    def products(self, x: Float[Tensor, "L P"]) -> Float[Tensor, "L W"]:
-        """Π_p of the bumps at `x`."""
-        product: Tensor | None = None
-        for p, table in enumerate(self.values):
-            rows, weights = _lagrange(x[:, p], self.first[p], self.spacing[p], _POINTS)
-            factor = embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
-            product = factor if product is None else product * factor
-        return x.new_ones(len(x), 1) if product is None else product
+    axes: list[Axis]
 
 
 def point_tables(
     lags: LagTables, x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
 ) -> PointTables:
     """Grids that cover `x`."""
-    values, firsts, spacings = [], [], []
+    values, axes = [], []
     ends = zip(*(part.tolist() for part in _ends(x)), reach, strict=True)
     for p, (low, high, scale) in enumerate(ends):
         spacing = scale / _POINTS_PER_SCALE
         first = low - _POINTS / 2 * spacing
         count = math.ceil((high - low) / spacing) + _POINTS + 1
         nodes = first + spacing * torch.arange(count, dtype=x.dtype, device=x.device)
-        values.append(lags.bumps(nodes, centers[..., p], p).flatten(1))
-        firsts.append(first)
-        spacings.append(spacing)
-    return PointTables(values, firsts, spacings)
+        values.append(lags.bumps(nodes, centers[..., p], p).flatten(2))
+        axes.append(Axis(first, spacing))
+    return PointTables(values, axes)
 
 
 def _ends(x: Float[Tensor, "A B P"]) -> tuple[Tensor, Tensor]:
@@ -149,11 +141,18 @@ def _exact(
     dtype: torch.dtype,
 ) -> Float[Tensor, "P K D"]:
     """h at the lags, from float64, with gradients to the parameters as they are."""
+    if g.order == 1:
+        (factor,) = g.factors
+        ell, rate = lengthscale.double()[:, None, None], factor[0].double().mT[:, None]
+        response = first_order_bump(lags[..., None], ell, rate)
+        if g.normalised:
+            response = rate * response
+        return response.to(dtype)
     module = _Response(g)
     parts = [*module.named_parameters(), *module.named_buffers()]
     double = {name: value.double() for name, value in parts}
-    response: Tensor = functional_call(module, double, (lags, lengthscale.double()[:, None]))
-    response = response if response.ndim == 3 else response[None]  # D P K; G = δ has one output
+    whole: Tensor = functional_call(module, double, (lags, lengthscale.double()[:, None]))
+    response = whole if whole.ndim == 3 else whole[None]  # D P K; G = δ has one output
     return response.permute(1, 2, 0).to(dtype)
 
 
@@ -167,54 +166,3 @@ class _Response(nn.Module):
     def forward(self, lags: Tensor, lengthscale: Tensor) -> Tensor:
         center = torch.zeros_like(lags)
         return system_bump_response(self.g, lags, center, lengthscale, "infinite", trailing=1)
-
-
-def _lagrange(
-    x: Float[Tensor, " L"], first: float, spacing: float, count: int
-) -> tuple[Int[Tensor, "L C"], Float[Tensor, "L C"]]:
-    """Rows of a table about each point, and the weights of an interpolation there."""
-    position = ((x - first) / spacing).clamp(min=count // 2 - 1)
-    cell = position.detach().floor()
-    offsets = torch.arange(count, device=x.device) - (count // 2 - 1)
-    differences = [position - cell - float(offset) for offset in offsets.tolist()]
-    weights = []
-    for i, own in enumerate(offsets.tolist()):
-        others = [
-            difference / (own - other)
-            for j, (difference, other) in enumerate(zip(differences, offsets.tolist(), strict=True))
-            if j != i
-        ]
-        weights.append(math.prod(others[1:], start=others[0]))
-    return cell.long()[:, None] + offsets, torch.stack(weights, dim=-1)
-
-
-class _Interpolate(torch.autograd.Function):
-    """Weighted sums of few rows each, for very many short rows: faster back than embedding_bag."""
-
-    @staticmethod
-    def forward(ctx: Any, table: Tensor, rows: Tensor, weights: Tensor) -> Tensor:
-        ctx.save_for_backward(table, rows, weights)
-        return embedding_bag(rows, table, per_sample_weights=weights, mode="sum")
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, Tensor | None]:
-        table, rows, weights = ctx.saved_tensors
-        by_table = by_weights = None
-        if ctx.needs_input_grad[0]:
-            by_table = torch.stack(
-                [
-                    torch.bincount(
-                        rows.flatten(),
-                        (weights * column[:, None]).flatten(),
-                        minlength=len(table),
-                    )
-                    for column in gradient.unbind(1)
-                ],
-                dim=1,
-            ).to(table)
-        if ctx.needs_input_grad[2]:
-            by_weights = torch.stack(
-                [(table[column] * gradient).sum(-1) for column in rows.unbind(1)], dim=1
-            )
-        return by_table, None, by_weights

@@ -8,7 +8,6 @@ a spacing that the frequencies alone decide, so g is the same function wherever 
 Eight-point Lagrange on twelve nodes per shortest period is good to 4e-6 of the fastest wave.
 """
 
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding_bag
+
+from deeplfm.responses.fused.interpolation import places, scattered
 
 _NODES = 8  # of an interpolation
 _PHASE = 0.5  # radians of the fastest wave between two nodes
@@ -104,7 +105,9 @@ class _GridSum(torch.autograd.Function):
             looked_up = table.index_select(0, rows.flatten()).view(len(gradient), -1, outputs)
             along = (looked_up @ gradient[..., None]).view_as(slopes)
             by_x = along.mul_(slopes).sum(-1).view(ctx.shape) / grid.spacing
-        by_table = _scattered(rows.view(len(gradient), -1), weights, gradient, len(table))
+        by_table = scattered(
+            rows.view(len(gradient), -1), weights.view(len(gradient), -1), gradient, len(table)
+        )
         by_table = _as_columns(by_table, (sides, omega.shape[1], grid.size, samples), groups)
         by_even = _as_weights(versines.mT @ by_table, samples).neg_()
         by_odd = _as_weights(sines.mT @ by_table, samples)
@@ -129,32 +132,13 @@ def _waves(grid: Grid, omega: Tensor) -> tuple[Tensor, Tensor]:
 def _interpolation(x: Tensor, grid: Grid, sides: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of the tables about each point, their weights and the slopes of those, [S, N, P, 8]."""
     samples, _, inputs = x.shape
-    position = x / grid.spacing
-    cell = position.floor()
-    within = (position - cell).sub_(0.5)
+    found = places(x / grid.spacing, _NODES)
     side = (x < 0).long() if sides == 2 else torch.zeros((), dtype=torch.long)
     columns = torch.arange(inputs)
-    base = cell.long() - (_NODES // 2 - 1) - grid.first[side, columns]
-    base = (base + (side * inputs + columns) * grid.size) * samples
-    base = base + torch.arange(samples)[:, None, None]
+    base = found.first - grid.first[side, columns] + (side * inputs + columns) * grid.size
+    base = base * samples + torch.arange(samples)[:, None, None]
     rows = base[..., None] + samples * torch.arange(_NODES)
-    powers = torch.empty(*x.shape, _NODES)
-    powers[..., 0] = 1
-    for k in range(1, _NODES):
-        torch.mul(powers[..., k - 1], within, out=powers[..., k])
-    weights, slopes = _lagrange()
-    return rows, powers @ weights, powers @ slopes
-
-
-@lru_cache(maxsize=1)
-def _lagrange() -> tuple[Tensor, Tensor]:
-    """Weights of the nodes as polynomials of the place within a cell, and their derivatives."""
-    nodes = torch.arange(_NODES, dtype=torch.float64) - (_NODES - 1) / 2
-    powers = torch.linalg.inv(nodes[None] ** torch.arange(_NODES)[:, None])  # node × power
-    weights = powers.mT
-    slopes = torch.zeros_like(weights)
-    slopes[:-1] = weights[1:] * torch.arange(1, _NODES)[:, None]
-    return weights.float(), slopes.float()
+    return rows, found.weights(), found.slopes()
 
 
 def _columns(weights: Float[Tensor, "C S D P R"], groups: int) -> Float[Tensor, "C G P R W"]:
@@ -182,13 +166,3 @@ def _as_columns(rows: Tensor, sizes: tuple[int, int, int, int], groups: int) -> 
     """What `_as_rows` put together, apart again."""
     split = rows.view(*sizes, groups, -1)  # C P K S G D'
     return split.permute(0, 4, 1, 2, 3, 5).flatten(-2)
-
-
-def _scattered(rows: Tensor, weights: Tensor, gradient: Tensor, count: int) -> Tensor:
-    """The gradient of each row of a table, [rows, D]."""
-    flat, weights = rows.flatten(), weights.view_as(rows)
-    parts = [
-        gradient.new_zeros(count).scatter_add_(0, flat, (weights * column[:, None]).flatten())
-        for column in gradient.unbind(1)
-    ]
-    return torch.stack(parts, dim=1)

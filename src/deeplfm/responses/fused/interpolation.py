@@ -1,0 +1,133 @@
+"""Lagrange interpolation on a regular grid, as products with small fixed matrices.
+
+f(x) ≈ Σ_i w_i(u) f(node_i),   u the place of x within its cell, w_i polynomials of it
+"""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import embedding_bag
+
+_SHORT = 8  # columns up to which nothing is sorted
+
+
+class Places(NamedTuple):
+    """Where points lie on a grid: the first node of each, counted from the grid's, and powers."""
+
+    first: Int[Tensor, "*L"]
+    powers: Float[Tensor, "*L C"]
+
+    def rows(self) -> Int[Tensor, "*L C"]:
+        """The nodes about each point."""
+        return self.first[..., None] + torch.arange(self.powers.shape[-1], device=self.first.device)
+
+    def weights(self) -> Float[Tensor, "*L C"]:
+        return self.powers @ _matrices(self.powers.shape[-1])[0].to(self.powers)
+
+    def slopes(self) -> Float[Tensor, "*L C"]:
+        """Derivatives of the weights, per cell."""
+        return self.powers @ _matrices(self.powers.shape[-1])[1].to(self.powers)
+
+
+def places(position: Float[Tensor, "*L"], count: int) -> Places:
+    """Of points at `position`, in cells of the grid, with `count` nodes about each."""
+    cell = position.floor()
+    within = (position - cell).sub_(0.5)
+    powers = position.new_empty(*position.shape, count)
+    powers[..., 0] = 1
+    for k in range(1, count):
+        torch.mul(powers[..., k - 1], within, out=powers[..., k])
+    return Places(cell.long() - (count // 2 - 1), powers)
+
+
+@lru_cache(maxsize=8)
+def _matrices(count: int) -> tuple[Tensor, Tensor]:
+    """Coefficients of the weights by power of the place, and those of their derivatives."""
+    nodes = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
+    weights = torch.linalg.inv(nodes[None] ** torch.arange(count)[:, None]).mT
+    slopes = torch.zeros_like(weights)
+    slopes[:-1] = weights[1:] * torch.arange(1, count)[:, None]
+    return weights, slopes
+
+
+class Transposed:
+    """The transposed interpolation: what points add to the nodes of a table.
+
+    By node, so that rows are only read: many times faster than adding to rows here and there.
+    """
+
+    def __init__(self, rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], size: int) -> None:
+        flat = rows.flatten()
+        order = torch.argsort(flat)
+        counts = torch.bincount(flat, minlength=size)
+        self.offsets = counts.cumsum(0) - counts
+        self.weights = weights.flatten().index_select(0, order)
+        self.points = order.div_(rows.shape[1], rounding_mode="floor")
+
+    def __call__(self, values: Float[Tensor, "L W"]) -> Float[Tensor, "K W"]:
+        return embedding_bag(
+            self.points, values, self.offsets, per_sample_weights=self.weights, mode="sum"
+        )
+
+
+def interpolate(
+    table: Float[Tensor, "K B W"], position: Float[Tensor, "B N"], count: int
+) -> Float[Tensor, "B N W"]:
+    """One table for each batch of points, at positions in cells, with `count` nodes about each."""
+    values: Tensor = _Interpolate.apply(table, position, count)
+    return values
+
+
+class _Interpolate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, position: Tensor, count: int) -> Tensor:
+        found, batch = places(position, count), len(position)
+        rows = found.rows()
+        if batch > 1:
+            rows.mul_(batch).add_(torch.arange(batch, device=rows.device)[:, None, None])
+        flat = table.flatten(0, 1)
+        ctx.save_for_backward(flat, rows, found.first, found.powers)
+        ctx.shape = table.shape
+        values = embedding_bag(
+            rows.flatten(0, 1),
+            flat,
+            per_sample_weights=found.weights().flatten(0, 1),
+            mode="sum",
+        )
+        return values.view(*position.shape, -1)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        table, rows, *parts = ctx.saved_tensors
+        found, shape = Places(*parts), rows.shape[:2]
+        rows, gradient = rows.flatten(0, 1), gradient.flatten(0, 1)
+        by_table = by_position = None
+        if ctx.needs_input_grad[0]:
+            weights = found.weights().flatten(0, 1)
+            if gradient.shape[1] > _SHORT:
+                by_table = Transposed(rows, weights, len(table))(gradient)
+            else:
+                by_table = scattered(rows, weights, gradient, len(table))
+            by_table = by_table.view(ctx.shape)
+        if ctx.needs_input_grad[1]:
+            slopes = found.slopes().flatten(0, 1)
+            along = embedding_bag(rows, table, per_sample_weights=slopes, mode="sum")
+            by_position = along.mul_(gradient).sum(-1).view(shape)
+        return by_table, by_position, None
+
+
+def scattered(
+    rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], values: Float[Tensor, "L W"], size: int
+) -> Float[Tensor, "K W"]:
+    """The transposed interpolation for few columns, without a sort."""
+    flat = rows.flatten()
+    columns = [
+        values.new_zeros(size).scatter_add_(0, flat, (weights * column[:, None]).flatten())
+        for column in values.unbind(1)
+    ]
+    return torch.stack(columns, dim=1)
