@@ -7,9 +7,6 @@ is made in chunks of points, and made again when gradients ask for it. On a CPU 
 tables (`bump_tables`) where that is less work; else each is exact.
 """
 
-from collections.abc import Callable
-from functools import partial
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -42,26 +39,14 @@ def bump_sum(
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    bumps = None
     if interpolate and memory == "infinite" and x.device.type == "cpu":
-        reach = bump_tables.scales(greens_function, lengthscale)
-        if bump_tables.many_lags(x, centers, reach):
-            lags = bump_tables.lag_tables(greens_function, x, centers, lengthscale, reach)
-            if bump_tables.worthwhile(x, reach):
-                tables = bump_tables.point_tables(lags, x, centers, reach)
-                return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)
-            bumps = _over_lags(lags, centers)
-    if bumps is None:
-        bumps = partial(
-            bumps_of,
-            greens_function,
-            centers=centers,
-            lengthscale=lengthscale,
-            memory=memory,
-        )
+        tables = bump_tables.tables(greens_function, x, centers, lengthscale)
+        if tables is not None:
+            return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)
 
     def chunk(piece: Tensor) -> Tensor:
-        return _weighted(bumps(piece), coefficients)
+        bumps = bumps_of(greens_function, piece, centers, lengthscale, memory)
+        return _weighted(bumps, coefficients)
 
     rows = max(1, _CHUNK // max(1, len(x) * outputs * centers.numel()))
     again = torch.is_grad_enabled()
@@ -94,21 +79,6 @@ def bumps_of(
     if memory == "zero" and order % 2:
         bumps = torch.where(before, -bumps, bumps)
     return bumps.prod(3)
-
-
-def _over_lags(
-    lags: bump_tables.LagTables, centers: Float[Tensor, "Q M P"]
-) -> Callable[[Tensor], Tensor]:
-    """Bumps [S3, N, D, Q, M] at pieces of `x`, from tables over lags."""
-
-    def bumps(piece: Tensor) -> Tensor:
-        product: Tensor | float = 1.0
-        for p, z in enumerate(centers.unbind(-1)):
-            product = product * lags.bumps(piece[..., p].flatten(), z, p)
-        whole: Tensor = torch.as_tensor(product).unflatten(0, piece.shape[:2])
-        return whole
-
-    return bumps
 
 
 def _weighted(bumps: Tensor, coefficients: Tensor) -> Tensor:

@@ -1,137 +1,148 @@
-"""Bump responses by interpolation, where there are far more of them than there are to know.
+"""Tables of bump responses, where there are far more of them than there are to know.
 
-    bump(x; z) = h(x - z):  a table of h serves all centers; a table over x serves all points
+    bump(x; z) = h(x - z):  one table of h over lags makes those over x, of all centers
 
 With infinite memory a response depends on the lag alone, and is as smooth as its bump and its poles
-are slow. Six-point Lagrange over lags, on tables made in float64, is good to rounding in float32;
+are slow. Six-point Lagrange over lags, on a table made in float64, is good to rounding in float32;
 over points four nodes do (1e-5), since there one sum of all bumps is interpolated, not each alone.
 """
 
-import math
-from dataclasses import dataclass
-from typing import final
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.func import functional_call
 
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.fused.bump_grids import Axis
 from deeplfm.responses.fused.first_order import first_order_bump
-from deeplfm.responses.fused.interpolation import interpolate
+from deeplfm.responses.fused.interpolation import Places, places
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
-# Nodes per lengthscale, or per two radians of an oscillating pole where that is less.
-_LAGS_PER_SCALE = {torch.float32: 8, torch.float64: 24}
-_POINTS_PER_SCALE = 10
-_BEFORE = 9.0  # lengthscales before a bump at which its response is 0
+# Nodes over points per lengthscale, or per two radians of an oscillating pole where that is less;
+# and nodes over lags for each of them.
+_PER_SCALE = 10
+_LAGS_PER_POINT = {torch.float32: 1, torch.float64: 3}
+_LARGEST = 2**24  # entries of the tables of one layer
+_WINDOWS = 2**20  # entries of windows at a time
 
 
-def scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> list[float]:
-    """How far one may go along each input before a response changes: [P]."""
-    shortest = lengthscale.detach().min(0).values
-    if g.order > 0:
-        turning = g.poles().detach().imag.abs().amax(-1).expand(-1, len(shortest)).amax(0)
-        shortest = torch.minimum(shortest, 2 / turning.clamp(min=1e-30).to(shortest))
-    return [float(scale) for scale in shortest]
-
-
-def worthwhile(x: Float[Tensor, "S N P"], reach: list[float]) -> bool:
-    """Whether points crowd so much that a table over each input has fewer rows than they are."""
-    low, high = _ends(x)
-    span = (high - low).tolist()
-    if not all(math.isfinite(width) for width in span):
-        return False
-    nodes = [_POINTS_PER_SCALE * width / one for width, one in zip(span, reach, strict=True)]
-    return 4 * max(nodes, default=0.0) < x.shape[0] * x.shape[1]
-
-
-def many_lags(
-    x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
-) -> bool:
-    """Whether there are far more pairs of a point and a center than lags in a table."""
-    (low, high), (z_low, z_high) = _ends(x), _ends(centers)
-    span = ((high - z_low) - (low - z_high)).tolist()
-    if not all(math.isfinite(width) for width in span):
-        return False
-    nodes = [_LAGS_PER_SCALE[x.dtype] * width / one for width, one in zip(span, reach, strict=True)]
-    pairs = x.shape[0] * x.shape[1] * centers.shape[1]
-    return 8 * max(nodes, default=0.0) < pairs
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LagTables:
-    """h over the lags of each input, one table per force; `first` and `spacing` are per input."""
-
-    values: Float[Tensor, "Q P K D"]
-    first: list[float]
-    spacing: list[float]
-
-    def bumps(
-        self, x: Float[Tensor, " N"], centers: Float[Tensor, "Q M"], column: int
-    ) -> Float[Tensor, "N D Q M"]:
-        """Bumps of one input at every point."""
-        forces = []
-        for z, table in zip(centers, self.values[:, column], strict=True):
-            lags = x[:, None] - z  # N M
-            first, spacing = self.first[column], self.spacing[column]
-            # Before the table a response is 0, and so are the first rows.
-            position = ((lags.flatten() - first) / spacing).clamp(min=_LAGS // 2 - 1)
-            values = interpolate(table[:, None], position[None], _LAGS)
-            forces.append(values.view(*lags.shape, -1))
-        return torch.stack(forces).permute(1, 3, 0, 2)
-
-
-def lag_tables(
-    g: GreensFunction,
-    x: Float[Tensor, "S N P"],
-    centers: Float[Tensor, "Q M P"],
-    lengthscale: Float[Tensor, "Q P"],
-    reach: list[float],
-) -> LagTables:
-    """For all pairs of a point, or of a node of a table over points, and a center."""
-    beyond = torch.tensor(reach, dtype=torch.float64) * (1 + _POINTS / _POINTS_PER_SCALE)
-    low, high = (part.double().cpu() for part in _ends(x))
-    z_low, z_high = (part.double().cpu() for part in _ends(centers))
-    spacing = torch.tensor(reach, dtype=torch.float64) / _LAGS_PER_SCALE[x.dtype]
-    # Long before its bump a response is 0: e^{-40} of it at nine lengthscales.
-    first = torch.maximum(low - z_high - beyond, -_BEFORE * lengthscale.detach().amax(0).double())
-    count = max(2 * _LAGS, math.ceil(float(((high - z_low + beyond - first) / spacing).max())) + 1)
-    nodes = first[:, None] + spacing[:, None] * torch.arange(count)  # P K
-    values = [_exact(g, nodes.to(x.device), ell, x.dtype) for ell in lengthscale]
-    return LagTables(torch.stack(values), first.tolist(), spacing.tolist())
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class PointTables:
-    """All bumps over a grid of each input, [K, D, J] with J = Q·M."""
+class Tables(NamedTuple):
+    """All bumps over a grid of each input, [D, K, J] with J = Q·M; D is 1 for G = δ."""
 
     values: list[Tensor]
     axes: list[Axis]
 
 
-def point_tables(
-    lags: LagTables, x: Float[Tensor, "S N P"], centers: Float[Tensor, "Q M P"], reach: list[float]
-) -> PointTables:
-    """Grids that cover `x`."""
-    values, axes = [], []
-    ends = zip(*(part.tolist() for part in _ends(x)), reach, strict=True)
-    for p, (low, high, scale) in enumerate(ends):
-        spacing = scale / _POINTS_PER_SCALE
-        first = low - _POINTS / 2 * spacing
-        count = math.ceil((high - low) / spacing) + _POINTS + 1
-        nodes = first + spacing * torch.arange(count, dtype=x.dtype, device=x.device)
-        values.append(lags.bumps(nodes, centers[..., p], p).flatten(2))
-        axes.append(Axis(first, spacing))
-    return PointTables(values, axes)
+def tables(
+    g: GreensFunction,
+    x: Float[Tensor, "S N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+) -> Tables | None:
+    """Tables that cover `x`, or none where there is little to gain."""
+    if 0 in centers.shape or 0 in x.shape:
+        return None
+    ends = torch.stack([*_ends(x), *_ends(centers), _scales(g, lengthscale)]).double()
+    if not bool(ends.isfinite().all()):
+        return None
+    low, high, z_low, z_high, scale = ends
+    spacing = scale / _PER_SCALE
+    sizes = ((high - low) / spacing).ceil() + _POINTS + 1
+    ratio = _LAGS_PER_POINT[x.dtype]
+    fine = spacing / ratio
+    count = float(((sizes - 1) * ratio + ((z_high - z_low) / fine).ceil()).max()) + 2 * _LAGS
+    outputs = _outputs(g)
+    pairs = x.shape[0] * x.shape[1] * centers[..., 0].numel()
+    bumps = float(sizes.sum()) * centers[..., 0].numel() * outputs
+    if 8 * count * len(lengthscale) > pairs or bumps > _LARGEST:
+        return None
+    first = low - _POINTS / 2 * spacing
+    nearest = first - z_high - _LAGS * fine
+    lags = nearest[:, None] + fine[:, None] * torch.arange(int(count), dtype=torch.float64)
+    forces = [_exact(g, lags, ell, x.dtype) for ell in lengthscale]  # P L D each
+    values = []
+    for p, (begin, step, size) in enumerate(
+        zip(*(v.tolist() for v in (first, fine, sizes)), strict=True)
+    ):
+        own = [
+            _Windows.apply(force[p], (begin - float(nearest[p]) - z[:, p]) / step, int(size), ratio)
+            for force, z in zip(forces, centers, strict=True)
+        ]
+        values.append(own[0] if len(own) == 1 else torch.cat(own, dim=-1))
+    axes = [Axis(*both) for both in zip(first.tolist(), spacing.tolist(), strict=True)]
+    return Tables(values, axes)
+
+
+def _outputs(g: GreensFunction) -> int:
+    """How many outputs have responses of their own."""
+    return max([len(factor[0]) for factor in g.factors if factor[0].ndim == 2], default=1)
+
+
+def _scales(g: GreensFunction, lengthscale: Float[Tensor, "Q P"]) -> Float[Tensor, " P"]:
+    """How far one may go along each input before a response changes."""
+    shortest = lengthscale.detach().amin(0)
+    if g.order > 1:
+        turning = g.poles().detach().imag.abs().amax(-1).expand(-1, len(shortest)).amax(0)
+        shortest = torch.minimum(shortest, 2 / turning.clamp(min=1e-30).to(shortest))
+    return shortest
 
 
 def _ends(x: Float[Tensor, "A B P"]) -> tuple[Tensor, Tensor]:
     return x.detach().amin((0, 1)), x.detach().amax((0, 1))
+
+
+class _Windows(torch.autograd.Function):
+    """Stretches of one table, each begun at its own place between two nodes: [D, K, M].
+
+    Nodes over points are `ratio` nodes over lags apart, so a center has one set of weights.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, position: Tensor, size: int, ratio: int) -> Tensor:
+        found = places(position, _LAGS)
+        ctx.save_for_backward(table, found.first, found.powers)
+        ctx.size, ctx.ratio = size, ratio
+        weights, windows = found.weights()[:, None], _windows(table, size, ratio)
+        values = table.new_empty(table.shape[1], size, len(position))
+        for d, own in enumerate(windows):
+            for m in _parts(len(position), size):
+                values[d, :, m] = (weights[m] @ own[found.rows()[m]])[:, 0].mT
+        return values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        table, *parts = ctx.saved_tensors
+        found = Places(*parts)
+        weights, slopes, rows = found.weights(), found.slopes(), found.rows()
+        by_table, by_position = torch.zeros_like(table.mT), torch.zeros_like(slopes[:, 0])
+        steps = ctx.ratio * torch.arange(ctx.size)
+        for d, own in enumerate(_windows(table, ctx.size, ctx.ratio)):
+            for m in _parts(len(rows), ctx.size):
+                along = gradient[d, :, m].mT  # M K
+                by_weights = (own[rows[m]] @ along[..., None])[..., 0]
+                by_position[m] += (by_weights * slopes[m]).sum(-1)
+                places_of = (rows[m][..., None] + steps).flatten()
+                by_table[d].scatter_add_(
+                    0, places_of, (weights[m][..., None] * along[:, None]).flatten()
+                )
+        return by_table.mT, by_position, None, None
+
+
+def _windows(table: Float[Tensor, "L D"], size: int, ratio: int) -> Float[Tensor, "D L2 K"]:
+    """Every stretch of `size` nodes, `ratio` apart; nothing is copied but the transpose."""
+    wide = table.mT.contiguous()
+    starts = len(table) - (size - 1) * ratio
+    return wide.as_strided((len(wide), starts, size), (len(table), 1, ratio))
+
+
+def _parts(count: int, size: int) -> list[slice]:
+    some = max(1, _WINDOWS // (_LAGS * size))
+    return [slice(m, m + some) for m in range(0, count, some)]
 
 
 def _exact(

@@ -32,18 +32,17 @@ class Axis(NamedTuple):
 def bump_grid_sum(
     x: Float[Tensor, "S3 N P"],
     coefficients: Float[Tensor, "S D J"],
-    tables: Sequence[Float[Tensor, "_ G J"]],
+    tables: Sequence[Float[Tensor, "G _ J"]],
     axes: Sequence[Axis],
 ) -> Float[Tensor, "S N D"]:
     """f at `x`; G is 1 where all outputs have the same bumps, else D."""
     samples, outputs, _ = coefficients.shape
-    batch, groups = len(x), tables[0].shape[1]
+    batch, groups = len(x), len(tables[0])
     split = coefficients.reshape(batch, samples // batch, groups, outputs // groups, -1)
     if len(tables) == 1:
         return _one_input(x, split, tables[0], axes[0])
     columns = split.permute(2, 0, 4, 1, 3).flatten(-2)  # G batch J columns
-    by_group = [table.transpose(0, 1).contiguous() for table in tables]  # G K J
-    total: Tensor = _BumpGridSum.apply(x, columns, axes, *by_group)
+    total: Tensor = _BumpGridSum.apply(x, columns, axes, *tables)
     total = total.unflatten(-1, (samples // batch, outputs // groups))  # G batch N S' D'
     values: Tensor = total.permute(1, 3, 2, 0, 4).reshape(samples, -1, outputs)
     return values
@@ -52,11 +51,11 @@ def bump_grid_sum(
 def _one_input(
     x: Float[Tensor, "B N 1"],
     coefficients: Float[Tensor, "B S2 G D2 J"],
-    table: Float[Tensor, "K G J"],
+    table: Float[Tensor, "G K J"],
     axis: Axis,
 ) -> Float[Tensor, "S N D"]:
     """The table of the sum, then its interpolation."""
-    sums = torch.einsum("kgj,bsgdj->kbsgd", table, coefficients)
+    sums = torch.einsum("gkj,bsgdj->kbsgd", table, coefficients)
     position = (x[..., 0] - axis.first) / axis.spacing
     values = interpolate(sums.flatten(2), position, _NODES)
     split: Tensor = values.unflatten(-1, (coefficients.shape[1], -1)).transpose(1, 2)
@@ -84,29 +83,47 @@ class _BumpGridSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        x, columns, *tables = ctx.saved_tensors
+        # Detached: a lookup of what wants no gradient takes the shorter way.
+        x, columns, *tables = (saved.detach() for saved in ctx.saved_tensors)
         by_columns = torch.zeros_like(columns)
         by_tables = [torch.zeros_like(table) for table in tables]
         by_x = torch.zeros_like(x) if ctx.needs_input_grad[0] else None
+        last = len(tables) - 1
         for piece in _pieces(x, ctx.axes, columns.shape[2]):
-            nodes = [piece.transposed(p, tables[p].shape[1]) for p in range(len(tables))]
+            nodes = [piece.transposed(p, table.shape[1]) for p, table in enumerate(tables)]
+            slopes = piece.slopes() if by_x is not None else []
             for g, own in enumerate(gradient):
                 bumps = [piece.bumps(p, table[g]) for p, table in enumerate(tables)]
                 later = _later(bumps)
                 product = (bumps[0] * later[0]).view(piece.samples, -1, columns.shape[2])
                 along = own[piece.b, piece.n]  # samples n columns
                 by_columns[g, piece.b] += product.mT @ along
-                before = (along @ columns[g, piece.b].mT).flatten(0, 1)
+                before = _outer(along, columns[g, piece.b])
                 for p, table in enumerate(tables):
-                    last = p + 1 == len(tables)
-                    by_bump = before if last else later[p].mul_(before)
+                    by_bump = (
+                        before
+                        if p == last
+                        else torch.mul(before, later[p].view_as(before), out=product)
+                    )
+                    by_bump = by_bump.view(-1, columns.shape[2])
                     by_tables[p][g] += nodes[p](by_bump)
                     if by_x is not None:
-                        slopes = piece.slopes(p, table[g]).mul_(by_bump).sum(-1)
-                        by_x[piece.b, piece.n, p] += slopes.view(piece.samples, -1)
-                    if not last:
-                        before.mul_(bumps[p])
+                        steep = embedding_bag(
+                            piece.rows[p], table[g], per_sample_weights=slopes[p], mode="sum"
+                        )
+                        by_x[piece.b, piece.n, p] += (
+                            steep.mul_(by_bump).sum(-1).view(along.shape[:2])
+                        )
+                    if p < last:
+                        before.mul_(bumps[p].view_as(before))
         return by_x, by_columns, None, *by_tables
+
+
+def _outer(
+    along: Float[Tensor, "B N C"], columns: Float[Tensor, "B J C"]
+) -> Float[Tensor, "B N J"]:
+    """Σ_c along · column."""
+    return along * columns.mT if along.shape[-1] == 1 else along @ columns.mT
 
 
 class _Piece:
@@ -124,10 +141,10 @@ class _Piece:
     def bumps(self, p: int, table: Tensor) -> Tensor:
         return embedding_bag(self.rows[p], table, per_sample_weights=self.weights[p], mode="sum")
 
-    def slopes(self, p: int, table: Tensor) -> Tensor:
-        """Their derivatives in x."""
-        slopes = self.places[p].slopes().div_(self.axes[p].spacing)
-        return embedding_bag(self.rows[p], table, per_sample_weights=slopes, mode="sum")
+    def slopes(self) -> list[Tensor]:
+        """Weights of the derivatives in x."""
+        both = zip(self.places, self.axes, strict=True)
+        return [found.slopes().div_(axis.spacing) for found, axis in both]
 
     def transposed(self, p: int, size: int) -> Transposed:
         return Transposed(self.rows[p], self.weights[p], size)
@@ -147,7 +164,7 @@ def _pieces(x: Tensor, axes: Sequence[Axis], width: int) -> Iterator[_Piece]:
 
 def _later(bumps: list[Tensor]) -> list[Tensor]:
     """The product of the bumps of all inputs after each, but the last, which has none after it."""
-    found = [bumps[-1].clone()]
+    found = [bumps[-1]]
     for bump in bumps[-2:0:-1]:
         found.insert(0, bump * found[0])
     return found
