@@ -1,0 +1,13 @@
+"""How many points a warp takes: by simple rules from shapes alone, as graph capture needs."""
+
+
+def block_of(points: int, most: int) -> int:
+    """A power of two from 32 to `most` that leaves few lanes without a point."""
+    block = most
+    while block > 32 and 7 * blocks(points, block) * block > 8 * points:
+        block //= 2
+    return block
+
+
+def blocks(points: int, block: int) -> int:
+    return max(1, -(-points // block))
