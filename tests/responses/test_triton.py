@@ -15,7 +15,10 @@ pytest.importorskip("triton", reason="the fused kernels need Triton")
 if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
     pytest.skip("Triton was imported to compile, and there is no GPU", allow_module_level=True)
 
+from deeplfm.responses.bumps import bump_response
+from deeplfm.responses.fused.triton_bumps import first_order_bump_sums
 from deeplfm.responses.fused.triton_fourier import fourier_sums
+from deeplfm.responses.fused.triton_planes import plane_wave_sums
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 EPS = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
@@ -89,3 +92,91 @@ def test_fourier_sums(
     weights = (sides, samples, outputs, inputs, waves)
     arguments = (x, omega, uniform(*weights, seed=1), uniform(*weights, seed=2))
     compare(fourier_sums, plain_fourier, arguments, dtype, ulps=16 * (waves + 5))
+
+
+def plain_planes(x: Tensor, omega: Tensor, versine: Tensor, sine: Tensor) -> Tensor:
+    phase = x @ omega.mT
+    return (1 - torch.cos(phase)) @ versine + torch.sin(phase) @ sine
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("shared", "samples", "points", "outputs", "inputs", "waves"),
+    [
+        (False, 2, 41, 3, 2, 7),
+        (False, 3, 5, 1, 5, 3),
+        (False, 2, 33, 11, 1, 2),  # a prime number of outputs, more than a warp holds
+        (True, 3, 19, 2, 3, 67),
+        (True, 1, 3, 1, 1, 1),
+    ],
+)
+def test_plane_wave_sums(
+    shared: bool,
+    samples: int,
+    points: int,
+    outputs: int,
+    inputs: int,
+    waves: int,
+    dtype: torch.dtype,
+) -> None:
+    x = uniform(1 if shared else samples, points, inputs, low=-2, high=2)
+    omega = uniform(waves, inputs, low=-4, high=4)
+    weights = (samples, waves, outputs)
+    arguments = (x, omega, uniform(*weights, seed=1), uniform(*weights, seed=2))
+    compare(plane_wave_sums, plain_planes, arguments, dtype, ulps=16 * (waves + 5))
+
+
+def plain_bumps(
+    x: Tensor, centers: Tensor, lengthscale: Tensor, decay: Tensor, coefficients: Tensor
+) -> Tensor:
+    def response(p: int) -> Tensor:
+        shape = (slice(None), slice(None), None, None, None)
+        return bump_response(
+            x[..., p][shape],  # S N D Q M
+            centers[..., p],
+            lengthscale[:, p, None],
+            decay[:, p, None, None],
+        )
+
+    product = response(0)
+    for p in range(1, x.shape[-1]):
+        product = product * response(p)
+    return (product * coefficients[:, None]).sum((-2, -1))
+
+
+def bump_arguments(
+    shared: bool, samples: int, points: int, outputs: int, inputs: int, forces: int, centers: int
+) -> list[Tensor]:
+    return [
+        uniform(1 if shared else samples, points, inputs, low=-2, high=2),
+        uniform(forces, centers, inputs, low=-2, high=2),
+        uniform(forces, inputs, low=0.3, high=1.5),
+        uniform(outputs, inputs, low=0.2, high=4),
+        uniform(samples, outputs, forces, centers),
+    ]
+
+
+# A product of P responses, each good to some ten roundings, summed over centers.
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("shared", "samples", "points", "outputs", "inputs", "forces", "centers"),
+    [
+        (False, 2, 33, 2, 2, 1, 3),
+        (False, 2, 5, 3, 5, 2, 2),  # more responses than a warp takes at a time
+        (False, 2, 1, 1, 1, 1, 1),
+        (True, 3, 7, 2, 2, 2, 9),  # more centers than a warp takes at a time
+    ],
+)
+def test_bump_sums(
+    shared: bool,
+    samples: int,
+    points: int,
+    outputs: int,
+    inputs: int,
+    forces: int,
+    centers: int,
+    dtype: torch.dtype,
+) -> None:
+    arguments = bump_arguments(shared, samples, points, outputs, inputs, forces, centers)
+    ulps = 32 * inputs * forces * centers + 64
+    compare(first_order_bump_sums, plain_bumps, arguments, dtype, ulps)

@@ -11,3 +11,8 @@ def block_of(points: int, most: int) -> int:
 
 def blocks(points: int, block: int) -> int:
     return max(1, -(-points // block))
+
+
+def divisor_of(number: int, most: int) -> int:
+    """The largest divisor that is at most `most`."""
+    return next(part for part in range(min(number, most), 0, -1) if number % part == 0)
