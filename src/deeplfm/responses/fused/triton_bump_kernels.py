@@ -5,6 +5,8 @@ m < 0 the growing part of M_n is folded with g into one exponent. Derivatives ar
 `responses.bumps`, by whichever of two equal forms does not cancel.
 """
 
+# ruff: noqa: RUF005 (kernels know no unpacking of tuples)
+
 from typing import no_type_check
 
 import triton  # type: ignore
@@ -29,6 +31,18 @@ def _zeros(like, count: tl.constexpr):
     for _ in tl.static_range(count):
         zeros = zeros + (tl.zeros_like(like),)
     return zeros
+
+
+@triton.jit
+@no_type_check
+def _lags(x, center_ptr, inverse, live, P: tl.constexpr):
+    """t and e^{-t²/2} of one center, [P] each."""
+    lags, here = (), ()
+    for p in tl.static_range(P):
+        t = (x[p] - tl.load(center_ptr + p, mask=live, other=0.0)) * inverse[p]
+        lags = lags + (t,)
+        here = here + (tl.exp(-0.5 * t * t),)
+    return lags, here
 
 
 @triton.jit
@@ -78,7 +92,7 @@ def forward(
             live = tl.program_id(2) % CHUNKS * CHUNK + i < M
             j = q * M + tl.program_id(2) % CHUNKS * CHUNK + i
         products = ()
-        for d in tl.static_range(OWN):
+        for _ in tl.static_range(OWN):
             products = products + (tl.full(n.shape, 1.0, x[0].dtype),)
         for p in tl.static_range(P):
             scale = tl.load(scale_ptr + q * P + p)
@@ -106,22 +120,33 @@ def forward(
 
 @triton.jit
 @no_type_check
-def _partials(x, center_ptr, scale_ptr, decay_ptr, live, weight, P: tl.constexpr):
+def _parameters(scale_ptr, decay_ptr, OWN: tl.constexpr, P: tl.constexpr):
+    """ℓ and 1/ℓ, [P] each, and κ of each output, [OWN·P]."""
+    scale, inverse, kappa = (), (), ()
+    for p in tl.static_range(P):
+        ell = tl.load(scale_ptr + p)
+        scale = scale + (ell,)
+        inverse = inverse + (1.0 / ell,)
+    for d in tl.static_range(OWN):
+        for p in tl.static_range(P):
+            kappa = kappa + (tl.load(decay_ptr + d * P + p) * scale[p],)
+    return scale, inverse, kappa
+
+
+@triton.jit
+@no_type_check
+def _partials(t, here, scale, kappa, weight, d: tl.constexpr, P: tl.constexpr):
     """weight·∂Π/∂z_p, weight·∂Π/∂ℓ_p, -weight·∂Π/∂γ_p of the product Π of one output; and Π."""
     responses, by_center, by_scale, by_decay = (), (), (), ()
     for p in tl.static_range(P):
-        scale = tl.load(scale_ptr + p)
-        kappa = tl.load(decay_ptr + p) * scale
-        t = (x[p] - tl.load(center_ptr + p, mask=live, other=0.0)) * (1.0 / scale)
-        here = tl.exp(-0.5 * t * t)
-        k0, k1 = _moments(t, here, kappa, True)
-        in_center, in_scale = _slopes(t, here, kappa, k0, k1)
-        responses = responses + (scale * k0,)
+        k0, k1 = _moments(t[p], here[p], kappa[d * P + p], True)
+        in_center, in_scale = _slopes(t[p], here[p], kappa[d * P + p], k0, k1)
+        responses = responses + (scale[p] * k0,)
         by_center = by_center + (in_center,)
         by_scale = by_scale + (in_scale,)
-        by_decay = by_decay + (scale * scale * k1,)
+        by_decay = by_decay + (scale[p] * scale[p] * k1,)
     z, ell, gamma = (), (), ()
-    before = weight
+    before, product = weight, responses[0]
     for p in tl.static_range(P):
         others = before
         for later in tl.static_range(p + 1, P):
@@ -130,9 +155,8 @@ def _partials(x, center_ptr, scale_ptr, decay_ptr, live, weight, P: tl.constexpr
         ell = ell + (others * by_scale[p],)
         gamma = gamma + (others * by_decay[p],)
         before = before * responses[p]
-    product = tl.full(x[0].shape, 1.0, x[0].dtype)
-    for p in tl.static_range(P):
-        product = product * responses[p]
+        if p > 0:
+            product = product * responses[p]
     return z, ell, gamma, product
 
 
@@ -149,7 +173,7 @@ def _added(left, right, count: tl.constexpr):
 @no_type_check
 def backward(
     x_ptr, center_ptr, scale_ptr, decay_ptr, coefficient_ptr, gradient_ptr,
-    by_x_ptr, by_center_ptr, by_scale_ptr, by_coefficient_ptr,
+    by_x_ptr, by_parameters_ptr, by_coefficient_ptr,
     points, x_s, x_n, x_p, g_0, g_1, g_2, samples,
     M: tl.constexpr, P: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr,
     CHUNK: tl.constexpr, APART: tl.constexpr, BLOCK: tl.constexpr,
@@ -160,26 +184,28 @@ def backward(
     Q = tl.num_programs(2) // CHUNKS
     row, piece = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     s, first = row // GROUPS, row % GROUPS * OWN
-    own = piece * tl.num_programs(0) + row
+    WIDTH: tl.constexpr = (M + CHUNKS * (1 + OWN)) * P
+    by_parameters_ptr += ((piece * tl.num_programs(0) + row) * Q + q) * WIDTH
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     x = _columns(x_ptr + s * x_s, n, points, x_n, x_p, P)
+    scale, inverse, kappa = _parameters(scale_ptr + q * P, decay_ptr + first * P, OWN, P)
+    gradients = _zeros(x[0], OWN)
+    if not APART:
+        gradients = _columns(gradient_ptr + s * g_0 + first * g_2, n, points, g_1, g_2, OWN)
     by_x, by_scale, by_decay = _zeros(x[0], P), _zeros(x[0], P), _zeros(x[0], OWN * P)
     for i in range(CHUNK):
         live = chunk * CHUNK + i < M
         j = q * M + chunk * CHUNK + i
+        t, here = _lags(x, center_ptr + j * P, inverse, live, P)
         by_center, more_decay = _zeros(x[0], P), ()
         for d in tl.static_range(OWN):
             at = ((s * D + first + d) * Q) * M + j
+            weight = gradients[d]
             if APART:
                 away = (first + d) * g_0 + n * g_1 + j * g_2
-            else:
-                away = s * g_0 + n * g_1 + (first + d) * g_2
-            weight = tl.load(gradient_ptr + away, mask=(n < points) & live, other=0.0)
+                weight = tl.load(gradient_ptr + away, mask=(n < points) & live, other=0.0)
             coefficient = tl.load(coefficient_ptr + at, mask=live, other=0.0)
-            z, ell, gamma, product = _partials(
-                x, center_ptr + j * P, scale_ptr + q * P, decay_ptr + (first + d) * P,
-                live, weight * coefficient, P,
-            )  # fmt: skip
+            z, ell, gamma, product = _partials(t, here, scale, kappa, weight * coefficient, d, P)
             by_center = _added(by_center, z, P)
             by_scale = _added(by_scale, ell, P)
             for p in tl.static_range(P):
@@ -189,12 +215,14 @@ def backward(
         by_decay, more_x = more_decay, ()
         for p in tl.static_range(P):
             more_x = more_x + (by_x[p] - by_center[p],)
-            tl.store(by_center_ptr + (own * Q * M + j) * P + p, tl.sum(by_center[p]), mask=live)
+            at = (chunk * CHUNK + i) * P + p
+            tl.store(by_parameters_ptr + at, tl.sum(by_center[p]), mask=live)
         by_x = more_x
-    by_scale_ptr += ((own * CHUNKS + chunk) * Q + q) * ((1 + OWN) * P)
+    by_scale_ptr = by_parameters_ptr + (M + chunk) * P
+    by_decay_ptr = by_parameters_ptr + (M + CHUNKS + chunk * OWN) * P
     by_x_ptr += (((row % GROUPS * Q + q) * CHUNKS + chunk) * samples + s) * points * P
     for p in tl.static_range(P):
         tl.store(by_x_ptr + n * P + p, by_x[p], mask=n < points)
         tl.store(by_scale_ptr + p, tl.sum(by_scale[p]))
     for k in tl.static_range(OWN * P):
-        tl.store(by_scale_ptr + P + k, tl.sum(by_decay[k]))
+        tl.store(by_decay_ptr + k, tl.sum(by_decay[k]))

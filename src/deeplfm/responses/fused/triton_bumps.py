@@ -60,10 +60,12 @@ class _BumpSums(torch.autograd.Function):
         shape = (outputs, points, forces * count) if apart else (samples, points, outputs)
         total = x.new_zeros(shape) if centers.numel() == 0 else x.new_empty(shape)
         if total.numel() and centers.numel():
-            block, own = block_of(points, 32), divisor_of(outputs, max(1, _RESPONSES // inputs))
+            own = divisor_of(outputs, max(1, _RESPONSES // inputs))
+            rows = samples * (outputs // own)
+            block = block_of(points, rows // 2, 64)  # less to do at a time: more warps
             chunk = min(count, _SHARED_CENTERS) if apart else count
             pieces = forces * blocks(count, chunk) if apart else 1
-            forward[(samples * (outputs // own), blocks(points, block), pieces)](
+            forward[(rows, blocks(points, block), pieces)](
                 *(x, centers, lengthscale, decay, coefficients, total),
                 *(points, *x.stride()),
                 Q=forces,
@@ -87,19 +89,19 @@ class _BumpSums(torch.autograd.Function):
             return (*(torch.zeros_like(part) for part in arguments), None)
         samples, outputs, forces, count = coefficients.shape
         points, inputs = x.shape[1:]
-        block = block_of(points, 64 if samples * points > 2**18 else 32)
         own = divisor_of(outputs, max(1, _RESPONSES // inputs))
-        pieces, groups = blocks(points, block), outputs // own
+        groups = outputs // own
         chunk = min(count, _SHARED_CENTERS) if ctx.apart else count
         chunks = blocks(count, chunk)
+        block = block_of(points, samples * groups * chunks, 64)
+        pieces = blocks(points, block)
         # Each warp has sums of its own, added up after: the same bits every time.
-        rows, width = pieces * samples * groups, count * inputs
         by_x = x.new_empty(groups * forces * chunks, samples, points, inputs)
-        by_center = x.new_empty(rows, forces, width)
-        by_scale = x.new_empty(rows, chunks, forces, (1 + own) * inputs)
+        widths = (count * inputs, chunks * inputs, chunks * own * inputs)  # centers, ℓ, γ
+        by_parameters = x.new_empty(pieces * samples, groups, forces, sum(widths))
         by_coefficient = x.new_empty(pieces, samples, outputs, forces, count)
         backward[(samples * groups, pieces, forces * chunks)](
-            *(*arguments, gradient, by_x, by_center, by_scale, by_coefficient),
+            *(*arguments, gradient, by_x, by_parameters, by_coefficient),
             *(points, *x.stride(), *gradient.stride(), samples),
             M=count,
             P=inputs,
@@ -110,17 +112,22 @@ class _BumpSums(torch.autograd.Function):
             BLOCK=block,
             num_warps=1,
         )
-        scales = by_scale.unflatten(0, (-1, groups)).sum((0, 2))  # groups Q (1 + own)·P
-        by_lengthscale, by_decay = scales.unflatten(-1, (-1, inputs)).split((1, own), dim=2)
+        by_center, by_scale, by_decay = by_parameters.sum(0).split(widths, dim=-1)
+        by_decay = _total(by_decay.unflatten(-1, (chunks, own, inputs)), 1, 2)
         return (
-            by_x[0] if len(by_x) == 1 else by_x.sum(0),
-            by_center.sum(0).reshape(centers.shape),
-            by_lengthscale.sum((0, 2)),
-            by_decay.sum(1).flatten(0, 1),
-            None
-            if ctx.apart
-            else by_coefficient[0]
-            if pieces == 1
-            else by_coefficient.sum(0),
+            _total(by_x, 0),
+            _total(by_center, 0).reshape(centers.shape),
+            _total(by_scale.unflatten(-1, (chunks, inputs)), 0, 2),
+            by_decay.flatten(0, 1),
+            None if ctx.apart else _total(by_coefficient, 0),
             None,
         )
+
+
+def _total(partial: Tensor, *dims: int) -> Tensor:
+    """A sum over dimensions; no kernel where each has one entry."""
+    if all(partial.shape[dim] == 1 for dim in dims):
+        for dim in sorted(dims, reverse=True):
+            partial = partial.select(dim, 0)
+        return partial
+    return partial.sum(dims)

@@ -2,7 +2,7 @@
 
     features[b, n] = [cos φ - 1, sin φ] of φ_{bnr} = ω_{br}·x_{bn},   [B, N, 2CR]
 
-With two sides (C = 2) the first 2R are zero where x < 0, the others elsewhere; that is for scalar x.
+With two sides (C = 2, for one input) the first 2R are zero where x < 0, the others elsewhere.
 """
 
 from typing import Any, no_type_check

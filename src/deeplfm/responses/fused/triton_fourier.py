@@ -1,6 +1,6 @@
 """Sums of waves along one input at a time, each point on its own side of the origin.
 
-    sums[s,n,d,p] = Σ_r (cos(ω_{gpr} x_{snp}) - 1)·even[c,s,d,p,r] + sin(ω_{gpr} x_{snp})·odd[c,s,d,p,r]
+    sums[s,n,d,p] = Σ_r (cos φ - 1)·even[c,s,d,p,r] + sin φ·odd[c,s,d,p,r],   φ = ω_{gpr} x_{snp}
 
 c is 1 where x < 0, else 0; g is d, or 0 where all outputs have the same frequencies. One warp takes
 a block of points and walks over r; gradients over points are written per block and summed after.
@@ -41,7 +41,7 @@ def _shared(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
     weights = torch.stack((even, odd), dim=1)  # C 2 S D P R
     weights = weights.unflatten(3, (groups, outputs // groups)).permute(3, 5, 0, 1, 6, 2, 4)
     weights = weights.reshape(groups * inputs, 2 * sides * count, -1)
-    total = (waves @ weights).unflatten(0, (groups, inputs)).unflatten(-1, (samples, -1))
+    total: Tensor = (waves @ weights).unflatten(0, (groups, inputs)).unflatten(-1, (samples, -1))
     return total.permute(3, 2, 0, 4, 1).reshape(samples, x.shape[1], outputs, inputs)
 
 
@@ -56,7 +56,7 @@ class _FourierSums(torch.autograd.Function):
         points = x.shape[1]
         total = x.new_empty(samples, points, outputs, inputs)
         if total.numel():
-            block = block_of(points, 128)
+            block = block_of(points, samples * outputs * inputs, 256)
             _forward[(samples * outputs * inputs, blocks(points, block))](
                 *(x, omega, even, odd, total),
                 *(points, *x.stride(), even[0].numel()),
@@ -76,40 +76,34 @@ class _FourierSums(torch.autograd.Function):
         x, omega, even, odd = ctx.saved_tensors
         sides, samples, outputs, inputs, count = even.shape
         points = x.shape[1]
-        block = block_of(points, 256)
+        if gradient.numel() * count == 0:
+            return tuple(torch.zeros_like(part) for part in (x, omega, even, odd))
+        block = block_of(points, samples * outputs * inputs, 256)
         pieces = blocks(points, block)
         # Each output and each block has sums of its own, added up after: the same bits every time.
-        partial = even.new_zeros if points == 0 else even.new_empty
-        by_x = partial(outputs, samples, points, inputs)
-        sums = partial(pieces, 2 * sides + 1, samples, outputs, inputs, count)
-        if by_x.numel():
-            _backward[(samples * outputs * inputs, pieces)](
-                *(x, omega, even, odd, gradient, by_x, sums),
-                *(points, *x.stride(), *gradient.stride(), even[0].numel(), samples),
-                G=len(omega),
-                D=outputs,
-                P=inputs,
-                R=count,
-                C=sides,
-                WITH_X=ctx.needs_input_grad[0],
-                BLOCK=block,
-                num_warps=1,
-            )
+        by_x = x.new_empty(outputs, samples, points, inputs)
+        sums = x.new_empty(pieces, 2 * sides + 1, samples, outputs, inputs, count)
+        _backward[(samples * outputs * inputs, pieces)](
+            *(x, omega, even, odd, gradient, by_x, sums),
+            *(points, *x.stride(), *gradient.stride(), even[0].numel(), samples),
+            G=len(omega),
+            D=outputs,
+            P=inputs,
+            R=count,
+            C=sides,
+            WITH_X=ctx.needs_input_grad[0],
+            BLOCK=block,
+            num_warps=1,
+        )
         total = sums[0] if pieces == 1 else sums.sum(0)
         by_even, by_odd, by_omega = total.split((sides, sides, 1))
         over = (0, 1) if len(omega) > 1 else (0, 1, 2)
         return (
-            _over_outputs(by_x, len(x)) if ctx.needs_input_grad[0] else None,
+            by_x.sum(0) if ctx.needs_input_grad[0] else None,
             by_omega.sum(over).reshape(omega.shape),
             by_even,
             by_odd,
         )
-
-
-def _over_outputs(by_x: Tensor, samples: int) -> Tensor:
-    if samples == by_x.shape[1]:
-        return by_x[0] if len(by_x) == 1 else by_x.sum(0)
-    return by_x.sum((0, 1))[None]
 
 
 @triton.jit

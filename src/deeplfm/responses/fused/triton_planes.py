@@ -6,6 +6,8 @@ One warp takes a block of points and walks over b; gradients over points are wri
 summed after.
 """
 
+# ruff: noqa: RUF005 (kernels know no unpacking of tuples)
+
 from typing import Any, no_type_check
 
 import torch
@@ -33,7 +35,8 @@ def plane_wave_sums(
         samples, _, outputs = versine.shape
         weights = torch.cat((-versine, sine), dim=1).transpose(0, 1).flatten(1)
         total = wave_features(x, omega[None])[0] @ weights
-        return total.unflatten(-1, (samples, outputs)).transpose(0, 1)
+        columns: Tensor = total.unflatten(-1, (samples, outputs))
+        return columns.transpose(0, 1)
     sums: Tensor = _PlaneWaveSums.apply(x, omega, versine, sine)
     return sums
 
@@ -48,8 +51,10 @@ class _PlaneWaveSums(torch.autograd.Function):
         (samples, points, inputs), (_, count, outputs) = x.shape, versine.shape
         total = x.new_empty(samples, points, outputs)
         if total.numel():
-            block, own = block_of(points, 64), divisor_of(outputs, _OUTPUTS)
-            _forward[(samples * (outputs // own), blocks(points, block))](
+            own = divisor_of(outputs, _OUTPUTS)
+            rows = samples * (outputs // own)
+            block = block_of(points, rows, 128)
+            _forward[(rows, blocks(points, block))](
                 *(x, omega, versine, sine, total),
                 *(points, *x.stride()),
                 B=count,
@@ -68,8 +73,10 @@ class _PlaneWaveSums(torch.autograd.Function):
         (samples, points, inputs), (_, count, outputs) = x.shape, versine.shape
         if x.numel() * versine.numel() == 0:
             return tuple(torch.zeros_like(part) for part in (x, omega, versine, sine))
-        block, own = block_of(points, 64), divisor_of(outputs, _OUTPUTS)
-        pieces, groups = blocks(points, block), outputs // own
+        own = divisor_of(outputs, _OUTPUTS)
+        groups = outputs // own
+        block = block_of(points, samples * groups, 128)
+        pieces = blocks(points, block)
         by_x = x.new_empty(groups, samples, points, inputs)
         by_omega = x.new_empty(pieces, groups, samples, count, inputs)
         by_weights = x.new_empty(pieces, 2, samples, count, outputs)
