@@ -45,8 +45,8 @@ def compare(
 ) -> None:
     """Values and gradients, within roundings of the largest; the plain ones are in float64."""
     arguments = [argument.to(dtype) for argument in arguments]  # the same numbers for both
-    exact = [argument.double().requires_grad_() for argument in arguments]
-    ours = [argument.to(DEVICE).requires_grad_() for argument in arguments]
+    exact = [argument.double().clone().requires_grad_() for argument in arguments]
+    ours = [argument.to(DEVICE).clone().requires_grad_() for argument in arguments]
     value, expected = fused(*ours), plain(*exact)
     assert value.dtype == dtype
     assert value.shape == expected.shape
@@ -237,7 +237,7 @@ def test_extreme_bumps(scale: float, decay: float, dtype: torch.dtype) -> None:
 
 @BOTH
 def test_each_response_keeps_its_digits(dtype: torch.dtype) -> None:
-    """Value and derivative in γ of single responses, where both are positive throughout."""
+    """Single responses, relative to themselves: each exponent loses as many digits as it is."""
     lag = torch.linspace(-6, 12, 96, dtype=dtype)
     ell, decay = torch.full((1, 1), 0.9, dtype=dtype), torch.full((1, 1), 0.8, dtype=dtype)
     zero, one = torch.zeros(1, 1, 1, dtype=dtype), torch.ones(2, 1, 1, 1, dtype=dtype)
