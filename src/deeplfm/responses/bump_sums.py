@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import bump_tables
+from deeplfm.responses.backends import by_kernels, by_tables
 from deeplfm.responses.fused.bump_grids import bump_grid_sum
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
@@ -39,7 +40,15 @@ def bump_sum(
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    if interpolate and memory == "infinite" and x.device.type == "cpu":
+    if memory == "infinite" and greens_function.order == 1 and by_kernels(x):
+        from deeplfm.responses.fused.triton_bumps import first_order_bump_sums
+
+        (factor,) = greens_function.factors
+        gain = greens_function.gain()
+        if isinstance(gain, Tensor):  # one per output and input, of each factor of the product
+            coefficients = coefficients * gain.prod(-1)[:, None, None]
+        return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
+    if interpolate and memory == "infinite" and by_tables(x):
         tables = bump_tables.tables(greens_function, x, centers, lengthscale)
         if tables is not None:
             return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.responses.backends import by_kernels, by_tables
 from deeplfm.responses.fused import wave_grids
 
 _PIECE, _PIECE_ON_DEVICE = 2**17, 2**24  # waves that exist at a time
@@ -28,7 +29,11 @@ def input_sums(
 
     With two sides C the weights of the second hold where x < 0. S2 and S3 are 1 or S.
     """
-    if len(omega) == 1 and len(x) > 1:
+    if len(omega) == 1 and by_kernels(x):
+        from deeplfm.responses.fused.triton_fourier import fourier_sums
+
+        return fourier_sums(x, omega[0], even, odd).sum(-1)
+    if len(omega) == 1 and len(x) > 1 and by_tables(x):
         grid = wave_grids.grid_for(x, omega[0], len(even))
         if grid is not None:
             return wave_grids.grid_sum(x, omega[0], even, odd, grid)
@@ -64,6 +69,10 @@ def wave_sum(
 
     The batch of `versine` and `sine` is the broadcast one of `x` and `frequency`.
     """
+    if x.ndim == 3 and len(x) > 1 and len(frequency) == 1 and by_kernels(x):
+        from deeplfm.responses.fused.triton_planes import plane_wave_sums
+
+        return plane_wave_sums(x, frequency[0], versine, sine)
     batch = torch.broadcast_shapes(x.shape[:-2], frequency.shape[:-2])
     flat = [
         part.expand(*batch, *part.shape[-2:]).reshape(-1, *part.shape[-2:])
