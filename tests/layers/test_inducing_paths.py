@@ -245,6 +245,11 @@ def test_far_centers_and_fast_poles_make_no_giant_tables() -> None:
     x = torch.zeros(1, 1, 1)
     near, far = torch.linspace(0, 1, 20)[None, :, None], torch.zeros(1, 20, 1)
     far[0, 0] = -1e4
-    assert not bump_tables.many_lags(x, far, [0.05])
-    assert not bump_tables.many_lags(x, near, [1e-5])
-    assert bump_tables.many_lags(near.expand(50, -1, -1), near, [0.05])
+    slow = dlfm.FirstOrder(5.0).tiled(1, 1).to(torch.float32)
+    fast = dlfm.SecondOrder(1.0, 1e5).tiled(1, 1).to(torch.float32)
+    ell = torch.full((1, 1), 0.05)
+    assert bump_tables.tables(slow, x, far, ell) is None
+    assert bump_tables.tables(fast, x, near, ell) is None
+    assert bump_tables.tables(slow, near.expand(50, -1, -1), near, ell) is not None
+    nowhere = torch.full_like(x, torch.nan).expand(500, -1, -1)
+    assert bump_tables.tables(slow, nowhere, near, ell) is None

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from deeplfm.greens_functions import FirstOrder
-from deeplfm.layers.fourier_paths import _per_input
+from deeplfm.responses.backends import plain
 from deeplfm.responses.bump_sums import bump_sum
 from deeplfm.responses.bumps import bump_response
-from deeplfm.responses.wave_sums import wave_sum
+from deeplfm.responses.wave_sums import input_sums, wave_sum
 
 # Kernels are compiled or interpreted by what this says when Triton is imported.
 if not torch.cuda.is_available() and "triton" not in sys.modules:
@@ -64,8 +64,12 @@ def compare(
 
 def plain_fourier(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
     """As a Fourier layer has it."""
-    total = _per_input(x.mT[:, None, :, :, None], omega[None, ..., None], even, odd)
-    return total[0] if len(total) == 1 else torch.where((x < 0)[:, :, None], total[1], total[0])
+    with plain():
+        each = [
+            input_sums(x[..., p], omega[None, :, p], even[:, :, :, p], odd[:, :, :, p])
+            for p in (slice(k, k + 1) for k in range(x.shape[-1]))
+        ]
+    return torch.stack(each, dim=-1)
 
 
 def fourier_arguments(
