@@ -17,7 +17,8 @@ from deeplfm import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, elbo, multi_sample
-from deeplfm.training.schedule import Training
+from deeplfm.training.minibatches import Minibatches
+from deeplfm.training.schedule import Stage, Training
 
 CHECK_EVERY = 50
 _OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
@@ -31,6 +32,7 @@ class Trainer:
     def __init__(self, model: DeepLFM, data: Batch, training: Training, seed: int) -> None:
         self.model, self.data, self.training = model, data, training
         self.generator = torch.Generator(device=data.x.device).manual_seed(seed)
+        self._minibatches = self._with_seed(seed)
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
@@ -90,6 +92,7 @@ class Trainer:
                 state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
         state["generator"] = self.generator.get_state()
         state["step"] = torch.tensor(self.step)
+        state["seed"] = torch.tensor(self._minibatches.seed)
         history = self.history()
         state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
         state["seconds"] = history["seconds"]
@@ -116,12 +119,20 @@ class Trainer:
                     for name, value in entries.items()
                 }
         self.generator.set_state(state["generator"])
+        self._minibatches = self._with_seed(int(state["seed"]))
         self.step = int(state["step"])
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
         self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
+        stage = self._prepare()
+        record = self._gradients(self._batch(), stage)
+        self._update()
+        return record
+
+    def _prepare(self) -> Stage:
+        """The stage, the parameters that move in it, the rate; no gradient yet."""
         stage = self.training.stage(self.step)
         for role, parameters in self.roles.items():
             for parameter in parameters:
@@ -129,23 +140,31 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self.training.learning_rate_at(self.step)
         self.optimiser.zero_grad(set_to_none=True)
+        return stage
+
+    def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
+        """Draw, score, differentiate; what is recorded of it."""
         path = self.model.draw_for_training(
             stage.num_samples, self.generator, local=self.training.local_reparameterisation
         )
-        objective = _OBJECTIVES[stage.objective or self.training.objective]
-        terms = objective(self.model, self._batch(), path)
+        terms = _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
         loss = -terms.objective
         loss.backward()
+        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _update(self) -> None:
         if self.training.gradient_norm is not None:
             nn.utils.clip_grad_norm_(self._parameters(), self.training.gradient_norm)
         self.optimiser.step()
-        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _with_seed(self, seed: int) -> Minibatches:
+        return Minibatches(self.data.total, self.training.batch_size, seed, self.data.x.device)
 
     def _batch(self) -> Batch:
-        size, data = self.training.batch_size, self.data
-        if size is None or size >= len(data.x):
+        """The rows of this step; what is done with them is `_gradients`' business."""
+        rows, data = self._minibatches.rows(self.step), self.data
+        if rows is None:
             return data
-        rows = torch.randperm(len(data.x), generator=self.generator, device=data.x.device)[:size]
         return Batch(data.x[rows], data.y[rows], data.observed[rows], data.total)
 
     def _check(self) -> None:
