@@ -21,6 +21,7 @@ from deeplfm.data import Dataset, dataset
 from deeplfm.devices import checked_device
 from deeplfm.errors import InputError
 from deeplfm.estimator import DeepLFMRegressor, load
+from deeplfm.training import join
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,31 +43,45 @@ class Source:
 
 def fit_run(
     source: Source, model: DeepLFMRegressor, out: Path, *, resume: bool = False, say: Say = print
-) -> Literal["done", "interrupted"]:
-    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked."""
-    model.check_settings()
+) -> Literal["done", "interrupted", "followed"]:
+    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked.
+
+    Of several processes the first reads, says and writes; what the others do is "followed".
+    """
+    device, _ = model.check_settings()
+    company = join(device)
+    table = company.share(lambda: _begun(source, model, out, resume, say))
+    if table is not None:
+        model.fit(*table, checkpoints=out / _CHECKPOINTS)
+        if model.fitted_.steps < model.training.steps and not model.training.held_out:
+            return "interrupted"
+        if company.leads:
+            model.save(out)
+            shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+    return "done" if company.leads else "followed"
+
+
+def _begun(
+    source: Source, model: DeepLFMRegressor, out: Path, resume: bool, say: Say
+) -> "tuple[pd.DataFrame, pd.DataFrame] | None":
+    """The inputs and outputs to fit, with the request written; None where all was done before."""
     frame = tables.read_table(source.path)
     source = _with_columns(source, frame)
     x, origins = tables.inputs(frame, source.inputs, source.path, None)
     y = tables.targets(frame, source.outputs, source.path)
     model.check_data(x, y)
     request = _request(source, model, origins)
-    if resume:
-        _check_same(request, out)
-        if (out / _MODEL).exists():
-            say(f"{out} is finished: there is nothing to resume.")
-            return "done"
-        if not (out / _CHECKPOINTS / "race.json").exists():
-            say(f"{out} has no checkpoint yet: it starts from the beginning.")
-    else:
+    if not resume:
         _check_new(out)
         files.save_json(out / _RUN, request)
-    model.fit(x, y, checkpoints=out / _CHECKPOINTS)
-    if model.fitted_.steps < model.training.steps and not model.training.held_out:
-        return "interrupted"
-    model.save(out)
-    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
-    return "done"
+        return x, y
+    _check_same(request, out)
+    if (out / _MODEL).exists():
+        say(f"{out} is finished: there is nothing to resume.")
+        return None
+    if not (out / _CHECKPOINTS / "race.json").exists():
+        say(f"{out} has no checkpoint yet: it starts from the beginning.")
+    return x, y
 
 
 def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:

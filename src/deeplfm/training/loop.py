@@ -2,7 +2,8 @@
 
 Losses stay on the device; every `CHECK_EVERY` steps they are checked to be finite. One that is not
 ends the training with the last good state restored and a clear error.
-A trainer is all its state: saved and loaded, it goes on exactly where it was.
+A trainer is all its state: saved and loaded, it goes on exactly where it was. In a company of
+processes every one has a trainer, and all call the same methods.
 """
 
 import time
@@ -16,7 +17,9 @@ from torch import Tensor, nn
 from deeplfm import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
-from deeplfm.objectives import Batch, elbo, multi_sample
+from deeplfm.objectives import Batch, Terms, elbo, multi_sample
+from deeplfm.randomness import derived_seed
+from deeplfm.training.distributed import ALONE, Company
 from deeplfm.training.minibatches import Minibatches
 from deeplfm.training.schedule import Stage, Training
 
@@ -29,9 +32,17 @@ _COLUMNS = ("loss", "expected_log_likelihood", "kl")
 class Trainer:
     """Trains `model` on `data` (all rows, in the model's units), with its own random numbers."""
 
-    def __init__(self, model: DeepLFM, data: Batch, training: Training, seed: int) -> None:
-        self.model, self.data, self.training = model, data, training
-        self.generator = torch.Generator(device=data.x.device).manual_seed(seed)
+    def __init__(
+        self,
+        model: DeepLFM,
+        data: Batch,
+        training: Training,
+        seed: int,
+        company: Company = ALONE,
+    ) -> None:
+        self.model, self.data, self.training, self.company = model, data, training, company
+        own = seed if company.leads else derived_seed(seed, company.rank)
+        self.generator = torch.Generator(device=data.x.device).manual_seed(own)
         self._minibatches = self._with_seed(seed)
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
@@ -55,11 +66,12 @@ class Trainer:
             broken = False
             try:
                 record = self._one_step()
+                if self.company.size > 1 and free_to_read:
+                    broken = not bool(record.isfinite().all())
             except InputError:  # a check met a parameter that is no number any more
                 if self.step == 0:
                     raise
-                record = torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
-                broken = True
+                record, broken = self._no_record(), True
             self._records.append(record)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
@@ -79,18 +91,25 @@ class Trainer:
 
     def bound(self, num_samples: int = 16) -> float:
         """The ELBO now, always with the same draws: what starts are compared by."""
-        generator = torch.Generator(device=self.data.x.device).manual_seed(0)
-        with torch.no_grad():
-            path = self.model.draw_for_training(num_samples, generator)
-            return float(elbo(self.model, self.data, path).objective)
+
+        def now() -> float:
+            generator = torch.Generator(device=self.data.x.device).manual_seed(0)
+            with torch.no_grad():
+                path = self.model.draw_for_training(num_samples, generator)
+                return float(elbo(self.model, self.data, path).objective)
+
+        return self.company.share(now)
 
     def save(self, path: Path) -> None:
-        """Everything needed to go on, in one file."""
+        """Everything needed to go on, in one file, with any number of processes."""
+        generators = self.company.gather(self.generator.get_state())
+        if not self.company.leads:
+            return
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for index, parameter in enumerate(self._parameters()):
             for name, value in self.optimiser.state.get(parameter, {}).items():
                 state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
-        state["generator"] = self.generator.get_state()
+        state |= {_generator(rank): value for rank, value in enumerate(generators)}
         state["step"] = torch.tensor(self.step)
         state["seed"] = torch.tensor(self._minibatches.seed)
         history = self.history()
@@ -100,7 +119,7 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on from a file of `save`, of the same model and training."""
-        state = files.load_tensors(path)
+        state = self.company.share(lambda: files.load_tensors(path))
         model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
         try:
             self.model.load_state_dict(model)
@@ -118,16 +137,29 @@ class Trainer:
                     name: value if name == "step" else value.to(parameter)
                     for name, value in entries.items()
                 }
-        self.generator.set_state(state["generator"])
-        self._minibatches = self._with_seed(int(state["seed"]))
-        self.step = int(state["step"])
+        self.step, seed = int(state["step"]), int(state["seed"])
+        self._minibatches = self._with_seed(seed)
+        own = state.get(_generator(self.company.rank))
+        if own is not None:
+            self.generator.set_state(own)
+        else:  # more processes than there were
+            self.generator.manual_seed(derived_seed(seed, self.company.rank, self.step))
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
         self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
         stage = self._prepare()
-        record = self._gradients(self._batch(), stage)
+        try:
+            record = self._gradients(self._batch(), stage)
+        except InputError:
+            if self.company.size == 1 or self.step == 0:
+                raise
+            # The others wait for a sum: it will not be finite, and all of them go back.
+            record = self._no_record()
+            for parameter in self._parameters():
+                parameter.grad = torch.full_like(parameter, torch.nan)
+        record = self.company.sum_gradients(self._parameters(), record)
         self._update()
         return record
 
@@ -148,6 +180,9 @@ class Trainer:
             stage.num_samples, self.generator, local=self.training.local_reparameterisation
         )
         terms = _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
+        if self.company.size > 1:  # terms of all processes add up to those of one
+            share = len(batch.x) / (self._minibatches.size or self.data.total)
+            terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
         loss = -terms.objective
         loss.backward()
         return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
@@ -161,11 +196,16 @@ class Trainer:
         return Minibatches(self.data.total, self.training.batch_size, seed, self.data.x.device)
 
     def _batch(self) -> Batch:
-        """The rows of this step; what is done with them is `_gradients`' business."""
+        """This process's rows of this step; what is done with them is `_gradients`' business."""
         rows, data = self._minibatches.rows(self.step), self.data
-        if rows is None:
+        if rows is None and self.company.size == 1:
             return data
-        return Batch(data.x[rows], data.y[rows], data.observed[rows], data.total)
+        own: Tensor | slice = self.company.part(self._minibatches.size or data.total)
+        own = own if rows is None else rows[own]
+        return Batch(data.x[own], data.y[own], data.observed[own], data.total)
+
+    def _no_record(self) -> Tensor:
+        return torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
 
     def _check(self) -> None:
         recent = torch.stack(self._records[-CHECK_EVERY:])
@@ -193,6 +233,11 @@ class Trainer:
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimiser.param_groups for p in group["params"]]
+
+
+def _generator(rank: int) -> str:
+    """Its name in a checkpoint."""
+    return f"generator.{rank}" if rank else "generator"
 
 
 def _roles(model: DeepLFM) -> dict[str, list[nn.Parameter]]:
