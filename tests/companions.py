@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from deeplfm import FourierDLFM, files
@@ -20,6 +21,7 @@ from deeplfm.errors import InputError, NumericalError, ProcessError
 from deeplfm.fitting import fit
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch
+from deeplfm.stored import Stored
 from deeplfm.training import Company, Stage, Trainer, Training, join
 from deeplfm.training.distributed import ALONE
 from small_models import deep, deep_batch
@@ -122,13 +124,19 @@ def more(folder: Path, company: Company) -> None:
 
 def whole_fit(folder: Path, company: Company) -> None:
     """The library's own `fit`, with all that has to be decided."""
-    series = cardiac(60)
-    training = Training(steps=10, num_samples=2, restarts=3, held_out=0.2, checkpoint_every=4)
+    series = cardiac(40)
+    training = Training(steps=6, num_samples=1, restarts=2, held_out=0.2, checkpoint_every=4)
     recipe = FourierDLFM(num_features=6, hidden_dim=2)
     data = dataset(series.times, series.training())
     model = fit(data, recipe, training, checkpoints=folder / "fit")
     found = {"mean": torch.tensor(model.predictive(series.times).mean)}
     found["steps"] = torch.tensor(model.steps)
+    own = folder / f"rows_{company.rank}.npy"
+    np.save(own, np.hstack([data.x, data.y]))
+    batches = Training(steps=5, num_samples=2, batch_size=9)
+    stored = fit(Stored(own, data.input_names, data.output_names), recipe, batches)
+    found["stored"] = torch.tensor(stored.predictive(series.times).mean)
+    found["in memory"] = torch.tensor(fit(data, recipe, batches).predictive(series.times).mean)
     try:
         fit(dataset(series.times + company.rank, series.training()), recipe, training)
     except InputError as error:

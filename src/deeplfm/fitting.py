@@ -6,11 +6,14 @@ Under torchrun all processes call it with the same arguments, and each gets the 
 """
 
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, fit_scaling
 from deeplfm.errors import InputError
@@ -18,12 +21,22 @@ from deeplfm.fitted import APART, FittedModel, as_numpy
 from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
 from deeplfm.progress import Report, progress_bar
+from deeplfm.stored import Stored
 from deeplfm.training import Company, Race, Trainer, Training, join
 from deeplfm.training.held_out import best_steps, split
 
 
+class _Material(NamedTuple):
+    """Data to train on: a few rows stand for all of those that `read` can reach."""
+
+    data: Dataset
+    scaling: Scaling
+    batch: Batch
+    read: Callable[[Tensor], Batch] | None
+
+
 def fit(
-    data: Dataset,
+    data: Dataset | Stored,
     recipe: Recipe | None = None,
     training: Training | None = None,
     *,
@@ -36,32 +49,31 @@ def fit(
 ) -> FittedModel:
     """Build and train. With a folder for checkpoints it goes on from those it finds there.
 
+    Of `Stored` data each step reads its batch; the start looks at a few thousand rows, evenly
+    spread, and the fitted model keeps those.
     `report(step, loss)` is called now and then, in place of the progress bar. An interrupt from the
     keyboard ends the training and returns what there is; the checkpoints stay.
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
     company = join(device)
-    _check_same(data, company)
+    material = _material(data, training, company, company.device(device), dtype)
     if report is None:
         with progress_bar(training.steps, progress and company.leads) as shown:
-            return _fit(data, recipe, training, seed, device, dtype, checkpoints, shown, company)
-    return _fit(data, recipe, training, seed, device, dtype, checkpoints, report, company)
+            return _fit(material, recipe, training, seed, checkpoints, shown, company)
+    return _fit(material, recipe, training, seed, checkpoints, report, company)
 
 
 def _fit(
-    data: Dataset,
+    material: _Material,
     recipe: Recipe,
     training: Training,
     seed: int,
-    device: str,
-    dtype: torch.dtype,
     checkpoints: Path | None,
     report: Report | None,
     company: Company,
 ) -> FittedModel:
-    scaling = fit_scaling(data)
+    data, scaling, batch, read = material
     recipe = recipe.resolved(data, scaling)
-    batch = _batch(data, scaling, company.device(device), dtype)
     report = report if company.leads else None
     steps = training.steps
     if training.held_out > 0:
@@ -69,7 +81,7 @@ def _fit(
     trainers = []
     for k in range(training.restarts):
         model = _built(data, recipe, scaling, seed + APART * k, batch, company)
-        trainers.append(Trainer(model, batch, training, seed + APART * k, company))
+        trainers.append(Trainer(model, batch, training, seed + APART * k, company, read))
     race = Race(trainers, checkpoints)
     race.resume()
     try:
@@ -128,10 +140,33 @@ def _steps_by_held_out(
     return best_steps(Trainer(model, known, training, seed, company), test, report)
 
 
-def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype) -> Batch:
+def _material(
+    data: Dataset | Stored, training: Training, company: Company, device: str, dtype: torch.dtype
+) -> _Material:
+    if isinstance(data, Stored):
+        if training.batch_size is None or training.held_out > 0:
+            raise InputError(
+                "training must have a batch_size, and held_out 0, for data that are read from "
+                f"disk; got {training.batch_size} and {training.held_out:g}. Pass batch_size=500."
+            )
+        stored, total = data, len(data)
+        scaling = company.share(stored.scaling)
+        sample = stored.thinned() if training.batch_size < total else stored.rows(np.arange(total))
+        _check_same(sample, company)
+
+        def read(rows: Tensor) -> Batch:
+            return _batch(stored.rows(rows.numpy()), scaling, device, dtype, total)
+
+        return _Material(sample, scaling, _batch(sample, scaling, device, dtype, total), read)
+    _check_same(data, company)
+    scaling = fit_scaling(data)
+    return _Material(data, scaling, _batch(data, scaling, device, dtype, len(data)), None)
+
+
+def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype, total: int) -> Batch:
     x = torch.tensor(scaling.inputs(data.x)).to(device=device, dtype=dtype)
     y = torch.tensor(np.nan_to_num(scaling.targets(data.y))).to(device=device, dtype=dtype)
-    return Batch(x, y, torch.tensor(data.observed).to(device), len(data))
+    return Batch(x, y, torch.tensor(data.observed).to(device), total)
 
 
 def _check_same(data: Dataset, company: Company) -> None:

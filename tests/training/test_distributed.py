@@ -125,6 +125,8 @@ def test_what_breaks_in_one_process_takes_all_back(four: Path) -> None:
 def test_a_fit_decides_the_same_everywhere(two: Path) -> None:
     first, second = written(two, "fit", 2)
     assert torch.equal(first["mean"], second["mean"])
+    assert torch.equal(first["stored"], second["stored"])
+    assert torch.equal(first["stored"], first["in memory"])  # one piece: the same sums
     assert first["steps"] == second["steps"]
     assert first["refused"]
     assert second["refused"]

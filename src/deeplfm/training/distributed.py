@@ -8,7 +8,7 @@ so every process makes the same step. What is decided is decided by the first, w
 
 import atexit
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import TypeVar, final
@@ -118,6 +118,22 @@ class Company:
             failed.add_note(TOLD)
             raise failed
         return shared  # type: ignore[return-value]
+
+    def share_work(self, work: Callable[[], Generator[object, None, T]]) -> T:
+        """As `share`, for work of any length: it yields now and then, so that nobody gives up."""
+        running = work() if self.leads else None
+
+        def go_on() -> tuple[bool, T | None]:
+            try:
+                next(running)  # type: ignore[arg-type]
+            except StopIteration as end:
+                return True, end.value
+            return False, None
+
+        done, result = False, None
+        while not done:
+            done, result = self.share(go_on)
+        return result  # type: ignore[return-value]
 
 
 ALONE = Company()

@@ -30,7 +30,11 @@ _COLUMNS = ("loss", "expected_log_likelihood", "kl")
 
 @final
 class Trainer:
-    """Trains `model` on `data` (all rows, in the model's units), with its own random numbers."""
+    """Trains `model` on `data` (all rows, in the model's units), with its own random numbers.
+
+    Where rows do not fit into memory, `read(rows)` gives those of a batch, and `data` is a few of
+    them that stand for all `data.total`.
+    """
 
     def __init__(
         self,
@@ -39,7 +43,9 @@ class Trainer:
         training: Training,
         seed: int,
         company: Company = ALONE,
+        read: Callable[[Tensor], Batch] | None = None,
     ) -> None:
+        self._read = read
         self.model, self.data, self.training, self.company = model, data, training, company
         own = seed if company.leads else derived_seed(seed, company.rank)
         self.generator = torch.Generator(device=data.x.device).manual_seed(own)
@@ -193,7 +199,8 @@ class Trainer:
         self.optimiser.step()
 
     def _with_seed(self, seed: int) -> Minibatches:
-        return Minibatches(self.data.total, self.training.batch_size, seed, self.data.x.device)
+        device = self.data.x.device if self._read is None else torch.device("cpu")
+        return Minibatches(self.data.total, self.training.batch_size, seed, device)
 
     def _batch(self) -> Batch:
         """This process's rows of this step; what is done with them is `_gradients`' business."""
@@ -202,6 +209,8 @@ class Trainer:
             return data
         own: Tensor | slice = self.company.part(self._minibatches.size or data.total)
         own = own if rows is None else rows[own]
+        if self._read is not None and isinstance(own, Tensor):
+            return self._read(own)
         return Batch(data.x[own], data.y[own], data.observed[own], data.total)
 
     def _no_record(self) -> Tensor:
