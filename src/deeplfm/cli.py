@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 bad usage or bad input, 1 anything else. Errors are one sentence on stderr.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from deeplfm import tables
 from deeplfm.errors import DeepLFMError, InputError
 from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
 from deeplfm.training import Training
+from deeplfm.training.distributed import TOLD, outlast_the_first
 
 if TYPE_CHECKING:
     from deeplfm.fitted import FittedModel
@@ -80,6 +82,8 @@ def fit(
     ended = runs.fit_run(source, estimator, out, resume=resume, say=_line)
     if ended == "interrupted":
         raise KeyboardInterrupt
+    if ended == "followed":
+        return
     if estimator.__sklearn_is_fitted__():
         _show_fit(console, estimator.fitted_)
     _line(f"Model: {out}   next: deeplfm report {out}")
@@ -221,13 +225,19 @@ def _show_fit(console: Console, fitted: "FittedModel") -> None:
 def main() -> None:
     """The entry point: runs a command and turns what went wrong into one sentence and a code."""
     try:
+        if int(os.environ.get("RANK", "0")) > 0 and sys.argv[1:2] != ["fit"]:
+            raise InputError(
+                f"only fit can run in several processes; got {sys.argv[1:2]}. "
+                "Start it without torchrun."
+            )
         app()
-    except InputError as error:
-        _fail(str(error), 2)
-    except DeepLFMError as error:
-        _fail(str(error), 1)
-    except OSError as error:
-        _fail(f"could not read or write a file: {error}", 1)
+    except (DeepLFMError, OSError) as error:
+        code = 2 if isinstance(error, InputError) else 1
+        if TOLD in getattr(error, "__notes__", ()):
+            outlast_the_first()
+            sys.exit(code)
+        prefix = "could not read or write a file: " if isinstance(error, OSError) else ""
+        _fail(f"{prefix}{error}", code)
     except MemoryError:
         _fail("there was not enough memory; use fewer samples, or a batch size", 1)
     except KeyboardInterrupt:

@@ -9,7 +9,7 @@ the least of several inputs. Users speak in their own units; only this room conv
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,20 +150,36 @@ def dimensions(values: Any) -> int:
     return int(values.ndim) if hasattr(values, "ndim") else np.asarray(values).ndim
 
 
+class Statistics(NamedTuple):
+    """What a scaling is made of: of inputs [P], of what was observed of targets [D]."""
+
+    low: Values
+    high: Values
+    input_std: Values
+    target_mean: Values
+    target_std: Values
+    target_size: Values  # the largest absolute value
+
+
 def fit_scaling(data: Dataset) -> Scaling:
     """The scaling of a training set."""
-    low, high = data.x.min(0), data.x.max(0)
-    if data.x.shape[1] == 1:
-        origin, scale = low, high - low
+    x, y = data.x, data.y
+    mean, std, size = np.nanmean(y, axis=0), np.nanstd(y, axis=0), np.nanmax(np.abs(y), axis=0)
+    return scaling_from(Statistics(x.min(0), x.max(0), x.std(0), mean, std, size))
+
+
+def scaling_from(found: Statistics) -> Scaling:
+    """The scaling of data with these statistics."""
+    if len(found.low) == 1:
+        origin, scale = found.low, found.high - found.low
     else:
-        scale = data.x.std(0)
-        origin = low - 0.1 * scale
-    mean, std = np.nanmean(data.y, axis=0), np.nanstd(data.y, axis=0)
+        scale = found.input_std
+        origin = found.low - 0.1 * scale
     # What is left of a constant after its mean is taken off is rounding, not a spread. It is known
     # to about a hundredth of what it is scaled by.
-    size = np.nanmax(np.abs(data.y), axis=0)
-    constant = std <= 8 * np.finfo(np.float64).eps * size
-    return Scaling(origin, _or_one(scale), mean, _or_one(np.where(constant, 0.01 * size, std)))
+    constant = found.target_std <= 8 * np.finfo(np.float64).eps * found.target_size
+    std = np.where(constant, 0.01 * found.target_size, found.target_std)
+    return Scaling(origin, _or_one(scale), found.target_mean, _or_one(std))
 
 
 def _check_finite_inputs(x: Values) -> None:

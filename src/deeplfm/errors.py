@@ -18,3 +18,7 @@ class InputTypeError(InputError, TypeError):
 
 class NumericalError(DeepLFMError, ValueError):
     """A computation broke down (a matrix that is not positive definite, say)."""
+
+
+class ProcessError(DeepLFMError, RuntimeError):
+    """Processes that train together have lost each other; the last checkpoint is kept."""

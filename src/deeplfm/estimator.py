@@ -25,6 +25,7 @@ from deeplfm.fitted import FittedModel, Functions
 from deeplfm.fitting import fit
 from deeplfm.models import FourierDLFM, Recipe
 from deeplfm.predictive import Predictive
+from deeplfm.stored import Stored
 from deeplfm.training import Training
 
 Values = NDArray[np.float64]
@@ -68,20 +69,19 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         With a folder for checkpoints an interrupted fit goes on from there. An interrupt from the
         keyboard ends the training; the model is then fitted as far as it came.
         """
-        device, dtype = self.check_settings()
+        self.check_settings()
         data = self.check_data(X, y)
         validate_data(self, _as_columns(X), skip_check_array=True)
-        fitted = fit(
-            data,
-            self.model,
-            self.training,
-            seed=self.seed,
-            device=device,
-            dtype=dtype,
-            checkpoints=None if checkpoints is None else Path(checkpoints),
-            progress=self.progress,
-        )
-        return self._with(fitted, flat=dimensions(y) == 1)
+        return self._with(self._fit(data, checkpoints), flat=dimensions(y) == 1)
+
+    def fit_stored(
+        self, data: Stored, *, checkpoints: Path | str | None = None
+    ) -> "DeepLFMRegressor":
+        """As `fit`, for a table on disk that is larger than memory; `training` has a batch_size."""
+        self.check_settings()
+        self.n_features_in_ = len(data.input_names)
+        self.feature_names_in_ = np.array(data.input_names, dtype=object)
+        return self._with(self._fit(data, checkpoints), flat=False)
 
     @overload
     def predict(self, X: Any, return_std: Literal[False] = False) -> Values: ...
@@ -236,6 +236,13 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
+
+    def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> FittedModel:
+        device, dtype = self.check_settings()
+        folder = None if checkpoints is None else Path(checkpoints)
+        settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
+        settings |= {"device": device, "dtype": dtype, "checkpoints": folder}
+        return fit(data, self.model, self.training, **settings)
 
     def _with(self, fitted: FittedModel, flat: bool) -> "DeepLFMRegressor":
         self.fitted_ = fitted

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -36,10 +37,17 @@ def save_text(path: Path, text: str) -> None:
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Write, then rename: an interruption leaves the file that was there before."""
+    with whole(path) as partial:
+        write(partial)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A file to write to, which takes the place of `path` when all went well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     try:
-        write(partial)
+        yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ generator on the device it trains on, and nothing moves.
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,3 +23,9 @@ def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tenso
     device = like.device if generator is None else generator.device
     numbers = torch.rand(tuple(shape), generator=generator, dtype=like.dtype, device=device)
     return numbers.to(like.device)
+
+
+def derived_seed(seed: int, *numbers: int) -> int:
+    """A seed that has nothing in common with `seed`, nor with those of other numbers."""
+    source = np.random.SeedSequence((seed % 2**64, *numbers))
+    return int(source.generate_state(1, np.uint64)[0])

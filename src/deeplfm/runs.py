@@ -10,7 +10,8 @@ Killed at any moment the folder goes on with `--resume`, to the result of a run 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,10 +22,13 @@ from deeplfm.data import Dataset, dataset
 from deeplfm.devices import checked_device
 from deeplfm.errors import InputError
 from deeplfm.estimator import DeepLFMRegressor, load
+from deeplfm.stored import Stored, store
+from deeplfm.training import join
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
 LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
@@ -42,31 +46,83 @@ class Source:
 
 def fit_run(
     source: Source, model: DeepLFMRegressor, out: Path, *, resume: bool = False, say: Say = print
-) -> Literal["done", "interrupted"]:
-    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked."""
-    model.check_settings()
-    frame = tables.read_table(source.path)
+) -> Literal["done", "interrupted", "followed"]:
+    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked.
+
+    Of several processes the first reads, says and writes; what the others do is "followed".
+    """
+    device, _ = model.check_settings()
+    company = join(device)
+    data = company.share_work(lambda: _begun(source, model, out, resume, say))
+    if data is not None:
+        checkpoints = out / _CHECKPOINTS
+        if isinstance(data, Stored):
+            model.fit_stored(data, checkpoints=checkpoints)
+        else:
+            model.fit(*data, checkpoints=checkpoints)
+        if model.fitted_.steps < model.training.steps and not model.training.held_out:
+            return "interrupted"
+        if company.leads:
+            model.save(out)
+            shutil.rmtree(checkpoints, ignore_errors=True)
+    return "done" if company.leads else "followed"
+
+
+def _begun(
+    source: Source, model: DeepLFMRegressor, out: Path, resume: bool, say: Say
+) -> "Generator[object, None, tuple[pd.DataFrame, pd.DataFrame] | Stored | None]":
+    """The data to fit, with the request written; None where all was done before.
+
+    A large table that is fitted in batches is stored with the checkpoints, a piece at a time.
+    """
+    large = model.training.batch_size is not None and tables.numbers_in(source.path) > LARGE
+    frame = next(tables.read_pieces(source.path)) if large else tables.read_table(source.path)
     source = _with_columns(source, frame)
     x, origins = tables.inputs(frame, source.inputs, source.path, None)
     y = tables.targets(frame, source.outputs, source.path)
-    model.check_data(x, y)
+    if not large:
+        model.check_data(x, y)
     request = _request(source, model, origins)
     if resume:
         _check_same(request, out)
         if (out / _MODEL).exists():
             say(f"{out} is finished: there is nothing to resume.")
-            return "done"
+            return None
         if not (out / _CHECKPOINTS / "race.json").exists():
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
+    stored = (yield from _stored(source, origins, out)) if large else None
+    if not resume:
         files.save_json(out / _RUN, request)
-    model.fit(x, y, checkpoints=out / _CHECKPOINTS)
-    if model.fitted_.steps < model.training.steps and not model.training.held_out:
-        return "interrupted"
-    model.save(out)
-    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
-    return "done"
+    if stored is None:
+        return x, y
+    say(f"{len(stored):,} rows are read from disk; the start and reports look at some of them.")
+    return stored
+
+
+def _stored(source: Source, origins: dict[str, str], out: Path) -> Generator[object, None, Stored]:
+    """The rows of a large table in the folder of the run; there already where one goes on."""
+    path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
+    names = tuple(inputs), tuple(outputs)
+
+    def pieces() -> Iterator[Dataset]:
+        for frame in tables.read_pieces(source.path, [*inputs, *outputs]):
+            x, _ = tables.inputs(frame, inputs, source.path, origins)
+            y = tables.targets(frame, outputs, source.path)
+            yield Dataset(x.to_numpy(), y.to_numpy(), *names)
+
+    if not (out / _RUN).exists() or not path.exists():
+        try:
+            yield from store(pieces(), path)
+            Stored(path, *names).scaling()  # checks every value
+        except InputError:
+            path.unlink(missing_ok=True)
+            for folder in (path.parent, out):
+                with suppress(OSError):  # not empty, or not there
+                    folder.rmdir()
+            raise
+    return Stored(path, *names)
 
 
 def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:

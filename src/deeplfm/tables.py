@@ -4,7 +4,7 @@ Every error names the file, the column and the row. Text that is written can nev
 formula by a spreadsheet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,30 @@ def read_table(path: Path) -> "pd.DataFrame":
         raise InputError(f"{path} must have rows below its header; got none. Add data.")
     frame.columns = frame.columns.astype(str)
     return frame
+
+
+def numbers_in(path: Path) -> int:
+    """How many cells a Parquet file has, without reading it; 0 for what is none."""
+    if path.suffix.lower() not in _PARQUET or not path.is_file():
+        return 0
+    found = _parquet(path).metadata
+    return int(found.num_rows) * int(found.num_columns)
+
+
+def read_pieces(
+    path: Path, columns: Sequence[str] | None = None, size: int = 2**16
+) -> "Iterator[pd.DataFrame]":
+    """The rows of a Parquet file, so many at a time; their index counts the rows of the file."""
+    import pandas as pd
+
+    first = 0
+    with _parquet(path) as source:
+        for part in source.iter_batches(size, columns=columns):
+            piece: pd.DataFrame = part.to_pandas()
+            piece.index = pd.RangeIndex(first, first + len(piece))
+            piece.columns = piece.columns.astype(str)
+            first += len(piece)
+            yield piece
 
 
 def write_table(frame: "pd.DataFrame", path: Path) -> None:
@@ -180,10 +204,10 @@ def _numbers(column: "pd.Series[Any]", path: Path, expected: str) -> "pd.Series[
     numbers = pd.to_numeric(column, errors="coerce").astype(float)
     wrong = numbers.isna() & column.notna()
     if wrong.any():
-        row = int(wrong.to_numpy().argmax())
+        place, row = _row(column, wrong)
         raise InputError(
             f"column {shown([column.name])} of {path} must hold {expected}; got "
-            f"{shown([column.iloc[row]])} in row {row + 1}. Correct it, or leave the cell empty."
+            f"{shown([column.iloc[place]])} in row {row}. Correct it, or leave the cell empty."
         )
     return numbers
 
@@ -198,10 +222,10 @@ def _dates(column: "pd.Series[Any]", path: Path) -> "pd.Series[pd.Timestamp]":
     dates = pd.to_datetime(text, format="ISO8601", utc=True, errors="coerce")
     wrong = dates.isna()
     if wrong.any():
-        row = int(wrong.to_numpy().argmax())
+        place, row = _row(column, wrong)
         raise InputError(
             f"column {shown([column.name])} of {path} must hold numbers or ISO dates; got "
-            f"{shown([text.iloc[row]])} in row {row + 1}. Write 2026-01-31T12:00:00, or a number."
+            f"{shown([text.iloc[place]])} in row {row}. Write 2026-01-31T12:00:00, or a number."
         )
     if zoned.any() and not zoned.all():
         raise InputError(
@@ -214,16 +238,40 @@ def _dates(column: "pd.Series[Any]", path: Path) -> "pd.Series[pd.Timestamp]":
 def _check_no_gaps(column: "pd.Series[Any]", path: Path) -> None:
     gaps = column.isna()
     if gaps.any():
-        row = int(gaps.to_numpy().argmax())
+        _, row = _row(column, gaps)
         raise InputError(
             f"input {shown([column.name])} of {path} must be there in every row; got "
-            f"{int(gaps.sum())} empty, the first in row {row + 1}. Gaps belong in the outputs."
+            f"{int(gaps.sum())} empty, the first in row {row}. Gaps belong in the outputs."
         )
 
 
 def _harmless(text: str) -> str:
     """With an apostrophe before what a spreadsheet would run."""
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _parquet(path: Path) -> Any:
+    def opened() -> Any:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        try:
+            return ParquetFile(path, memory_map=False, pre_buffer=False)
+        except ArrowException as error:
+            raise InputError(
+                f"{path} must be a table in Parquet; it cannot be read ({error}). Save it again."
+            ) from None
+
+    return _with_pyarrow(opened)
+
+
+def _row(column: "pd.Series[Any]", wrong: "pd.Series[bool]") -> tuple[int, int]:
+    """Where the first wrong value is: its place, and the row of the file, from 1."""
+    import pandas as pd
+
+    place = int(wrong.to_numpy().argmax())
+    first = column.index.start if isinstance(column.index, pd.RangeIndex) else 0
+    return place, first + place + 1
 
 
 def _with_pyarrow(action: Any) -> Any:

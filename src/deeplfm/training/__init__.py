@@ -1,7 +1,8 @@
 """TRAINING: the loop, what is trainable when, restarts, checkpoints."""
 
+from deeplfm.training.distributed import Company, join
 from deeplfm.training.loop import Trainer
 from deeplfm.training.restarts import Race
 from deeplfm.training.schedule import Stage, Training
 
-__all__ = ["Race", "Stage", "Trainer", "Training"]
+__all__ = ["Company", "Race", "Stage", "Trainer", "Training", "join"]

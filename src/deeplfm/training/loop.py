@@ -2,7 +2,8 @@
 
 Losses stay on the device; every `CHECK_EVERY` steps they are checked to be finite. One that is not
 ends the training with the last good state restored and a clear error.
-A trainer is all its state: saved and loaded, it goes on exactly where it was.
+A trainer is all its state: saved and loaded, it goes on exactly where it was. In a company of
+processes every one has a trainer, and all call the same methods.
 """
 
 import time
@@ -16,8 +17,11 @@ from torch import Tensor, nn
 from deeplfm import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
-from deeplfm.objectives import Batch, elbo, multi_sample
-from deeplfm.training.schedule import Training
+from deeplfm.objectives import Batch, Terms, elbo, multi_sample
+from deeplfm.randomness import derived_seed
+from deeplfm.training.distributed import ALONE, Company
+from deeplfm.training.minibatches import Minibatches
+from deeplfm.training.schedule import Stage, Training
 
 CHECK_EVERY = 50
 _OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
@@ -26,11 +30,26 @@ _COLUMNS = ("loss", "expected_log_likelihood", "kl")
 
 @final
 class Trainer:
-    """Trains `model` on `data` (all rows, in the model's units), with its own random numbers."""
+    """Trains `model` on `data` (all rows, in the model's units), with its own random numbers.
 
-    def __init__(self, model: DeepLFM, data: Batch, training: Training, seed: int) -> None:
-        self.model, self.data, self.training = model, data, training
-        self.generator = torch.Generator(device=data.x.device).manual_seed(seed)
+    Where rows do not fit into memory, `read(rows)` gives those of a batch, and `data` is a few of
+    them that stand for all `data.total`.
+    """
+
+    def __init__(
+        self,
+        model: DeepLFM,
+        data: Batch,
+        training: Training,
+        seed: int,
+        company: Company = ALONE,
+        read: Callable[[Tensor], Batch] | None = None,
+    ) -> None:
+        self._read = read
+        self.model, self.data, self.training, self.company = model, data, training, company
+        own = seed if company.leads else derived_seed(seed, company.rank)
+        self.generator = torch.Generator(device=data.x.device).manual_seed(own)
+        self._minibatches = self._with_seed(seed)
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
@@ -53,11 +72,12 @@ class Trainer:
             broken = False
             try:
                 record = self._one_step()
+                if self.company.size > 1 and free_to_read:
+                    broken = not bool(record.isfinite().all())
             except InputError:  # a check met a parameter that is no number any more
                 if self.step == 0:
                     raise
-                record = torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
-                broken = True
+                record, broken = self._no_record(), True
             self._records.append(record)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
@@ -77,19 +97,27 @@ class Trainer:
 
     def bound(self, num_samples: int = 16) -> float:
         """The ELBO now, always with the same draws: what starts are compared by."""
-        generator = torch.Generator(device=self.data.x.device).manual_seed(0)
-        with torch.no_grad():
-            path = self.model.draw_for_training(num_samples, generator)
-            return float(elbo(self.model, self.data, path).objective)
+
+        def now() -> float:
+            generator = torch.Generator(device=self.data.x.device).manual_seed(0)
+            with torch.no_grad():
+                path = self.model.draw_for_training(num_samples, generator)
+                return float(elbo(self.model, self.data, path).objective)
+
+        return self.company.share(now)
 
     def save(self, path: Path) -> None:
-        """Everything needed to go on, in one file."""
+        """Everything needed to go on, in one file, with any number of processes."""
+        generators = self.company.gather(self.generator.get_state())
+        if not self.company.leads:
+            return
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for index, parameter in enumerate(self._parameters()):
             for name, value in self.optimiser.state.get(parameter, {}).items():
                 state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
-        state["generator"] = self.generator.get_state()
+        state |= {_generator(rank): value for rank, value in enumerate(generators)}
         state["step"] = torch.tensor(self.step)
+        state["seed"] = torch.tensor(self._minibatches.seed)
         history = self.history()
         state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
         state["seconds"] = history["seconds"]
@@ -97,7 +125,7 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on from a file of `save`, of the same model and training."""
-        state = files.load_tensors(path)
+        state = self.company.share(lambda: files.load_tensors(path))
         model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
         try:
             self.model.load_state_dict(model)
@@ -115,13 +143,34 @@ class Trainer:
                     name: value if name == "step" else value.to(parameter)
                     for name, value in entries.items()
                 }
-        self.generator.set_state(state["generator"])
-        self.step = int(state["step"])
+        self.step, seed = int(state["step"]), int(state["seed"])
+        self._minibatches = self._with_seed(seed)
+        own = state.get(_generator(self.company.rank))
+        if own is not None:
+            self.generator.set_state(own)
+        else:  # more processes than there were
+            self.generator.manual_seed(derived_seed(seed, self.company.rank, self.step))
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
         self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
+        stage = self._prepare()
+        try:
+            record = self._gradients(self._batch(), stage)
+        except InputError:
+            if self.company.size == 1 or self.step == 0:
+                raise
+            # The others wait for a sum: it will not be finite, and all of them go back.
+            record = self._no_record()
+            for parameter in self._parameters():
+                parameter.grad = torch.full_like(parameter, torch.nan)
+        record = self.company.sum_gradients(self._parameters(), record)
+        self._update()
+        return record
+
+    def _prepare(self) -> Stage:
+        """The stage, the parameters that move in it, the rate; no gradient yet."""
         stage = self.training.stage(self.step)
         for role, parameters in self.roles.items():
             for parameter in parameters:
@@ -129,24 +178,43 @@ class Trainer:
         for group in self.optimiser.param_groups:
             group["lr"] = self.training.learning_rate_at(self.step)
         self.optimiser.zero_grad(set_to_none=True)
+        return stage
+
+    def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
+        """Draw, score, differentiate; what is recorded of it."""
         path = self.model.draw_for_training(
             stage.num_samples, self.generator, local=self.training.local_reparameterisation
         )
-        objective = _OBJECTIVES[stage.objective or self.training.objective]
-        terms = objective(self.model, self._batch(), path)
+        terms = _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
+        if self.company.size > 1:  # terms of all processes add up to those of one
+            share = len(batch.x) / (self._minibatches.size or self.data.total)
+            terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
         loss = -terms.objective
         loss.backward()
+        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _update(self) -> None:
         if self.training.gradient_norm is not None:
             nn.utils.clip_grad_norm_(self._parameters(), self.training.gradient_norm)
         self.optimiser.step()
-        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _with_seed(self, seed: int) -> Minibatches:
+        device = self.data.x.device if self._read is None else torch.device("cpu")
+        return Minibatches(self.data.total, self.training.batch_size, seed, device)
 
     def _batch(self) -> Batch:
-        size, data = self.training.batch_size, self.data
-        if size is None or size >= len(data.x):
+        """This process's rows of this step; what is done with them is `_gradients`' business."""
+        rows, data = self._minibatches.rows(self.step), self.data
+        if rows is None and self.company.size == 1:
             return data
-        rows = torch.randperm(len(data.x), generator=self.generator, device=data.x.device)[:size]
-        return Batch(data.x[rows], data.y[rows], data.observed[rows], data.total)
+        own: Tensor | slice = self.company.part(self._minibatches.size or data.total)
+        own = own if rows is None else rows[own]
+        if self._read is not None and isinstance(own, Tensor):
+            return self._read(own)
+        return Batch(data.x[own], data.y[own], data.observed[own], data.total)
+
+    def _no_record(self) -> Tensor:
+        return torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
 
     def _check(self) -> None:
         recent = torch.stack(self._records[-CHECK_EVERY:])
@@ -174,6 +242,11 @@ class Trainer:
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimiser.param_groups for p in group["params"]]
+
+
+def _generator(rank: int) -> str:
+    """Its name in a checkpoint."""
+    return f"generator.{rank}" if rank else "generator"
 
 
 def _roles(model: DeepLFM) -> dict[str, list[nn.Parameter]]:

@@ -31,7 +31,7 @@ class Race:
         if not trainers:
             raise InputError("trainers must hold one or more; got none. Add a start.")
         self.trainers, self.folder = list(trainers), folder
-        self.training = trainers[0].training
+        self.training, self.company = trainers[0].training, trainers[0].company
         self.alive = list(range(len(trainers)))
 
     def run(self, until: int | None = None, report: Report | None = None) -> None:
@@ -62,17 +62,24 @@ class Race:
 
     def resume(self) -> None:
         """Go on from the checkpoints in the folder, if there are any."""
-        state = self.folder / "race.json" if self.folder is not None else None
-        if self.folder is None or state is None or not state.exists():
+        folder = self.folder
+        if folder is None:
             return
-        saved = json.loads(state.read_text(encoding="utf-8"))
+        state = folder / "race.json"
+        text = self.company.share(
+            lambda: state.read_text(encoding="utf-8") if state.exists() else None
+        )
+        if text is None:
+            return
+        saved = json.loads(text)
         self.alive = [int(k) for k in saved["alive"]]
         for k in self.alive:
-            self.trainers[k].load(self.folder / f"start_{k}_{saved['step']}.safetensors")
+            self.trainers[k].load(folder / f"start_{k}_{saved['step']}.safetensors")
 
     def _advance(self, target: int, report: Report | None) -> None:
         device = self.trainers[0].data.x.device
         side_by_side = device.type == "cuda" and len(self.alive) > 1
+        side_by_side &= self.company.size == 1  # which would have to sum in one order
 
         def one(k: int) -> None:
             self.trainers[k].run(until=target, report=report if k == self.alive[0] else None)
@@ -96,6 +103,8 @@ class Race:
         step = self._step()
         for k in self.alive:
             self.trainers[k].save(folder / f"start_{k}_{step}.safetensors")
+        if not self.company.leads:
+            return
         files.save_json(folder / "race.json", {"alive": self.alive, "step": step})
         for old in folder.glob("start_*_*.safetensors"):
             if old.stem.rsplit("_", 1)[1] != str(step):
