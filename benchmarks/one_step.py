@@ -73,6 +73,7 @@ def built(case: str, shape: dict[str, int], options: argparse.Namespace):  # typ
         steps=10_000,
         num_samples=shape["S"],
         batch_size=shape["batch"] or None,
+        backend=options.backend,
     )
     return Trainer(_built(data, recipe, scaling, 0, batch), batch, training, 0)
 
@@ -112,21 +113,26 @@ def main() -> None:
         print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=40))
     used = time.process_time()
     times = timed(trainer, 3 if options.smoke else options.steps, options.device)
-    used = (time.process_time() - used) * 1e3 / (len(times) * (5 if options.device == "cpu" else 50))
+    used = (
+        (time.process_time() - used) * 1e3 / (len(times) * (5 if options.device == "cpu" else 50))
+    )
     low, middle, high = statistics.quantiles(times, n=4)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - MEMORY_BEFORE
     if options.device != "cpu":
         peak = torch.cuda.max_memory_allocated() / 1024
+    from deeplfm.training.schedule import BACKENDS
+
     result = {
         "case": options.case,
-        "cpu_ms": used, "ms": middle,
+        "cpu_ms": used,
+        "ms": middle,
         "ms_low": low,
         "ms_high": high,
         "gigabytes": peak / 2**20,
         "over_sin": None,
         "over_deep_gp": None,
         "over_floor": None,
-        "backend": "",
+        "backend": str(BACKENDS[int(trainer.history()["backend"][-1])]),
     }
     print(json.dumps(result))
 

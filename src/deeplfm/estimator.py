@@ -27,6 +27,7 @@ from deeplfm.models import FourierDLFM, Recipe
 from deeplfm.predictive import Predictive
 from deeplfm.stored import Stored
 from deeplfm.training import Training
+from deeplfm.training.schedule import BACKENDS
 
 Values = NDArray[np.float64]
 
@@ -150,10 +151,13 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         saving.save(self.fitted_, folder, settings)
 
     @property
-    def history_(self) -> dict[str, Values]:
-        """step, loss, expected_log_likelihood, kl and seconds, one entry per step."""
+    def history_(self) -> dict[str, np.ndarray]:
+        """step, loss, expected_log_likelihood, kl, seconds and backend, one entry per step."""
         check_is_fitted(self)
-        return dict(self.fitted_.histories[0])
+        history = dict(self.fitted_.histories[0])
+        if "backend" in history:
+            history["backend"] = np.array(BACKENDS)[history["backend"].astype(int)]
+        return history
 
     @property
     def data_(self) -> Dataset | None:

@@ -19,9 +19,11 @@ from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, Terms, elbo, multi_sample
 from deeplfm.randomness import derived_seed
+from deeplfm.responses.backends import plain
 from deeplfm.training.distributed import ALONE, Company
+from deeplfm.training.graphs import Graphs
 from deeplfm.training.minibatches import Minibatches
-from deeplfm.training.schedule import Stage, Training
+from deeplfm.training.schedule import BACKENDS, Stage, Training
 
 CHECK_EVERY = 50
 _OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
@@ -53,11 +55,22 @@ class Trainer:
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
+        on_cuda = data.x.device.type == "cuda"
+        # A rate in a tensor can change under a step that was recorded.
+        self._rate = torch.tensor(training.learning_rate, device=data.x.device)
         self.optimiser = torch.optim.AdamW(
-            learnt, lr=training.learning_rate, weight_decay=training.weight_decay, fused=True
+            learnt,
+            lr=self._rate if on_cuda else training.learning_rate,
+            weight_decay=training.weight_decay,
+            capturable=on_cuda,
+            fused=True,
         )
+        recorded = on_cuda and company.size == 1 and training.backend in ("auto", "graph")
+        self._graphs = Graphs(self.generator) if recorded else None
         self.step = 0
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
+        self._backends: list[int] = []  # how each step was computed, as its place in BACKENDS
+        self._backend = BACKENDS.index("fused")
         self._seconds: list[float] = []  # since the start, without pauses between runs
         self._good, self._good_step = self._snapshot(), 0
 
@@ -79,6 +92,7 @@ class Trainer:
                     raise
                 record, broken = self._no_record(), True
             self._records.append(record)
+            self._backends.append(self._backend)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
             checked = broken or self.step % CHECK_EVERY == 0 or self.step == last
@@ -89,11 +103,13 @@ class Trainer:
                 report(self.step, float(self._records[-1][0]))
 
     def history(self) -> dict[str, Tensor]:
-        """step, loss, expected_log_likelihood, kl and seconds, one entry per step."""
+        """step, loss, expected_log_likelihood, kl, seconds and backend, one entry per step."""
         table = torch.stack(self._records).cpu() if self._records else torch.zeros(0, len(_COLUMNS))
         columns = dict(zip(_COLUMNS, table.unbind(1), strict=True))
         seconds = torch.tensor(self._seconds, dtype=torch.float64)
-        return {"step": torch.arange(1, len(table) + 1)} | columns | {"seconds": seconds}
+        backends = torch.tensor(self._backends, dtype=torch.uint8)
+        first = {"step": torch.arange(1, len(table) + 1)}
+        return first | columns | {"seconds": seconds, "backend": backends}
 
     def bound(self, num_samples: int = 16) -> float:
         """The ELBO now, always with the same draws: what starts are compared by."""
@@ -120,7 +136,7 @@ class Trainer:
         state["seed"] = torch.tensor(self._minibatches.seed)
         history = self.history()
         state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
-        state["seconds"] = history["seconds"]
+        state |= {name: history[name] for name in ("seconds", "backend")}
         files.save_tensors(path, state)
 
     def load(self, path: Path) -> None:
@@ -140,9 +156,11 @@ class Trainer:
             entries = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             if entries:
                 self.optimiser.state[parameter] = {
-                    name: value if name == "step" else value.to(parameter)
+                    name: value.to(self._rate.device) if name == "step" else value.to(parameter)
                     for name, value in entries.items()
                 }
+        if self._graphs is not None:
+            self._graphs.forget()
         self.step, seed = int(state["step"]), int(state["seed"])
         self._minibatches = self._with_seed(seed)
         own = state.get(_generator(self.company.rank))
@@ -152,12 +170,25 @@ class Trainer:
             self.generator.manual_seed(derived_seed(seed, self.company.rank, self.step))
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
+        self._backends = state["backend"].tolist()
         self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
-        stage = self._prepare()
+        stage, batch = self._prepare(), self._batch()
+        if self._graphs is not None:
+            record = self._graphs.step(stage, batch, lambda own: self._compute(own, stage))
+            if record is not None:
+                self._backend = BACKENDS.index("graph")
+                return record
+        with plain(self.training.backend == "plain"):
+            record = self._compute(batch, stage)
+        self._backend = BACKENDS.index("plain" if self.training.backend == "plain" else "fused")
+        return record
+
+    def _compute(self, batch: Batch, stage: Stage) -> Tensor:
+        """The arithmetic of a step: gradients, those of the whole company, and the update."""
         try:
-            record = self._gradients(self._batch(), stage)
+            record = self._gradients(batch, stage)
         except InputError:
             if self.company.size == 1 or self.step == 0:
                 raise
@@ -175,8 +206,12 @@ class Trainer:
         for role, parameters in self.roles.items():
             for parameter in parameters:
                 parameter.requires_grad_(id(parameter) in self._learnt and role not in stage.frozen)
+        rate = self.training.learning_rate_at(self.step)
         for group in self.optimiser.param_groups:
-            group["lr"] = self.training.learning_rate_at(self.step)
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
         return stage
 
@@ -226,7 +261,10 @@ class Trainer:
         if any(recovered):
             # Moments of gradients that were not finite are of no use: the optimiser starts afresh.
             self.optimiser.state.clear()
-            del self._records[self._good_step :], self._seconds[self._good_step :]
+            if self._graphs is not None:
+                self._graphs.forget()
+            for column in (self._records, self._seconds, self._backends):
+                del column[self._good_step :]
             self.step, self._good = self._good_step, self._snapshot()
             return
         raise NumericalError(

@@ -15,6 +15,9 @@ ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
 Combination: TypeAlias = Literal["best", "mixture"]
 
+Backend: TypeAlias = Literal["auto", "graph", "fused", "plain"]
+
+BACKENDS = ("plain", "fused", "graph")  # how a step was computed, in histories
 _OBJECTIVES = ("elbo", "multi_sample")
 _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
@@ -55,6 +58,9 @@ class Training:
                        before all data are fitted with it; 0 trains all steps at once.
     local_reparameterisation: sample values at the data, not weights (diagonal weights only).
     checkpoint_every:  steps between checkpoints, where a folder for them is given.
+    backend:           "plain": every sum as it is written; "fused": tables on a CPU, kernels on
+                       CUDA; "graph": whole steps as CUDA graphs, "fused" where there is no CUDA or
+                       a step cannot be recorded (logged); "auto" is "graph". Histories say which.
     """
 
     steps: int = 300
@@ -72,6 +78,7 @@ class Training:
     combine: Combination = "best"
     held_out: float = 0.0
     checkpoint_every: int = 50
+    backend: Backend = "auto"
 
     def __post_init__(self) -> None:
         for name in ("steps", "num_samples", "restarts", "checkpoint_every"):
@@ -90,6 +97,7 @@ class Training:
         _check_choice("objective", self.objective, _OBJECTIVES)
         _check_choice("rate", self.rate, ("cosine", "constant"))
         _check_choice("combine", self.combine, ("best", "mixture"))
+        _check_choice("backend", self.backend, ("auto", "graph", "fused", "plain"))
         shares = [stage.until for stage in self.stages]
         if shares != sorted(shares):
             raise InputError(f"stages must end one after the other; got {shares}. Sort them.")

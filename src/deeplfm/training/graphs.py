@@ -1,0 +1,84 @@
+"""Steps as CUDA graphs: recorded once, replayed without waiting for Python.
+
+A step that was recorded draws, scores, differentiates and updates in place, with fresh random
+numbers at each replay. What changes from step to step (rows, rate) is written into tensors first.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import final
+
+import torch
+from torch import Tensor
+
+from deeplfm.objectives import Batch
+
+logger = logging.getLogger(__name__)
+
+_WARM = 2  # steps that run as usual before one is recorded: kernels are compiled in them
+_recording = threading.Lock()  # starts that train side by side record one after the other
+
+
+@final
+class Graphs:
+    """Recorded steps by what makes them differ; where recording fails, none, and the reason."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+        self.failed = False
+        self._seen: dict[object, int] = {}
+        self._recorded: dict[object, _Recorded] = {}
+
+    def forget(self) -> None:
+        """After the tensors of the optimiser were replaced."""
+        self._seen.clear()
+        self._recorded.clear()
+
+    def step(self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]) -> Tensor | None:
+        """What `compute(batch)` gives, by a replay; none where the caller must do it himself.
+
+        Rows of another batch are copied to where those of the first were.
+        """
+        known = self._recorded.get(key)
+        if known is None:
+            seen = self._seen[key] = self._seen.get(key, 0) + 1
+            if self.failed or seen <= _WARM:
+                return None
+            known = self._record(key, batch, compute)
+            if known is None:
+                return None
+        return known.replay(batch)
+
+    def _record(
+        self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]
+    ) -> "_Recorded | None":
+        with _recording:
+            try:
+                known = _Recorded(batch, compute, self.generator)
+            except RuntimeError as error:  # an operation that cannot be recorded, or no room
+                self.failed = True
+                reason = str(error).strip().splitlines()[0]
+                logger.warning("steps are not recorded as a CUDA graph: %s", reason)
+                return None
+        self._recorded[key] = known
+        return known
+
+
+@final
+class _Recorded:
+    def __init__(
+        self, batch: Batch, compute: Callable[[Batch], Tensor], generator: torch.Generator
+    ) -> None:
+        self.batch = batch
+        self.graph = torch.cuda.CUDAGraph()
+        self.graph.register_generator_state(generator)
+        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+            self.record = compute(batch)
+
+    def replay(self, batch: Batch) -> Tensor:
+        if batch is not self.batch:
+            for ours, new in zip(self.batch[:3], batch[:3], strict=True):
+                ours.copy_(new)
+        self.graph.replay()
+        return self.record.clone()
