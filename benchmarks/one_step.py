@@ -38,7 +38,7 @@ def built(case: str, shape: dict[str, int], options: argparse.Namespace):  # typ
     """A trainer of the case."""
     from deeplfm import FirstOrder, FourierDLFM, InducingDLFM, Training
     from deeplfm.data import dataset, fit_scaling
-    from deeplfm.fitting import _batch, _built
+    from deeplfm.objectives import Batch
     from deeplfm.training import Trainer
 
     generator = torch.Generator().manual_seed(0)
@@ -68,14 +68,17 @@ def built(case: str, shape: dict[str, int], options: argparse.Namespace):  # typ
     data = dataset(x.numpy(), y.numpy())
     scaling = fit_scaling(data)
     recipe = recipe.resolved(data, scaling)
-    batch = _batch(data, scaling, options.device, torch.float32)
+    columns = [torch.tensor(scaling.inputs(data.x)), torch.tensor(scaling.targets(data.y))]
+    inputs, targets = (column.to(options.device, torch.float32) for column in columns)
+    batch = Batch(inputs, targets, torch.ones_like(targets, dtype=torch.bool), len(data))
+    model = recipe.build(data, scaling, generator).to(options.device, torch.float32)
     training = Training(
         steps=10_000,
         num_samples=shape["S"],
         batch_size=shape["batch"] or None,
         backend=options.backend,
     )
-    return Trainer(_built(data, recipe, scaling, 0, batch), batch, training, 0)
+    return Trainer(model, batch, training, 0)
 
 
 def timed(trainer, steps: int, device: str) -> list[float]:  # type: ignore[no-untyped-def]
