@@ -36,7 +36,8 @@ def periodogram(x: Values, y: Values) -> tuple[Values, Values]:
         raise InputError("y must have an output with 3 observations or more; got fewer. Add data.")
     step = 2 * math.pi / (span * _OVERSAMPLING)
     # The first few lie below one cycle: they would stand for the mean and trend.
-    multiples = np.arange(_OVERSAMPLING, max(_OVERSAMPLING + 1, math.pi / min(spacings) / step))
+    first = float(_OVERSAMPLING)
+    multiples = np.arange(first, max(first + 1, math.pi / min(spacings) / step))
     omega = multiples * step
     total = np.zeros_like(omega)
     for times, values in columns:
@@ -83,7 +84,7 @@ def _above_noise(power: Values) -> Values:
     floor = np.median(power) / math.log(2) * math.log(max(2, len(power)))
     peaks = np.maximum(power - floor, 0)
     chosen = peaks if peaks.any() else power
-    return np.asarray(chosen / chosen.sum())
+    return np.asarray(chosen / max(float(chosen.sum()), 1e-300))  # none at all stays none
 
 
 def spectral_frequencies(
