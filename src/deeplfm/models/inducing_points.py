@@ -2,7 +2,7 @@
 
     A with f = A v' + what no v' can reach,   reached = |A|² / prior variance
 
-Bumps may be read from tables over lags, which are good to 1e-9 of the largest.
+Bumps may be read from tables over lags, which are good to 1e-11 of the largest.
 """
 
 import functools
@@ -87,7 +87,8 @@ def _unit_features(layer: InducingLayer, x: Tensor, *, tables: bool) -> Tensor:
 def _from_tables(layer: InducingLayer, x: Tensor, centers: Tensor, ell: Tensor) -> Tensor | None:
     """Bumps [N, D, Q, M] from tables over lags; none where there are too few for a table."""
     g = layer.greens_function
-    reach = bump_tables.scales(g, ell)
+    # Twice as dense as training needs: a fit may divide its errors by the root of the jitter.
+    reach = [scale / 2 for scale in bump_tables.scales(g, ell)]
     if not bump_tables.many_lags(x[None], centers, reach):
         return None
     tables = bump_tables.lag_tables(g, x[None], centers, ell, reach)
@@ -134,7 +135,7 @@ def k_means(rows: Values, count: int, seed: int) -> Values:
             levels = nearest.cumsum()
             chosen = int(np.searchsorted(levels[:-1], random.uniform() * levels[-1]))
         centers[k] = rows[chosen]
-        distance = sizes + (sizes[chosen] - 2 * rows @ rows[chosen])
+        distance = sizes + (sizes[chosen] - rows @ (2 * rows[chosen]))
         nearest = np.minimum(nearest, np.maximum(distance, 0))
         nearest[chosen] = 0
     for _ in range(_ITERATIONS):
