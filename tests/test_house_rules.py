@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -135,3 +136,12 @@ def test_the_benchmark_runs() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for expected in ("torch.sin", "torch.exp", "wave, zero", "bump, infinite", "forward+backward"):
         assert expected in done.stdout
+
+
+def test_the_benchmark_of_starts_runs(tmp_path: Path) -> None:
+    out = tmp_path / "start.json"
+    command = [sys.executable, str(ROOT / "benchmarks/start.py"), "--smoke", "--out", str(out)]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = json.loads(out.read_text())
+    assert [row["recipe"] for row in rows] == ["Fourier", "inducing"]
+    assert all(row["first"] > 0 and row["memory"] > 0 for row in rows)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from numbers import Integral
 from typing import Literal, TypeAlias
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -85,9 +86,9 @@ def as_tensors(
 
 def check_broadcast(tensors: Mapping[str, Tensor]) -> None:
     """The shapes fit together under the usual broadcasting rule, or an error names them."""
-    try:
-        torch.broadcast_shapes(*(tensor.shape for tensor in tensors.values()))
-    except RuntimeError:
+    try:  # as torch.broadcast_shapes, which would import half a second of symbolic algebra
+        np.broadcast_shapes(*(tuple(tensor.shape) for tensor in tensors.values()))
+    except ValueError:
         found = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in tensors.items())
         raise InputError(
             f"shapes must broadcast together; got {found}. Add dimensions with [..., None]."

@@ -1,26 +1,30 @@
 """Closed-form starts: the regressions are the exact posteriors, and prior variances are 1."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.fourier_start import fit_weights, unit_variance
+from deeplfm.models.fourier_start import features_at, fit_weights, unit_variance
 from deeplfm.models.start import evenly
 from deeplfm.parameters import Quantity
 
 SHARED = {"shared_forces": True, "num_forces": 2}
 
 
-def layer(weights: Weights = "full", **options: object) -> FourierLayer:
+def layer(
+    weights: Weights = "full", physics: GreensFunction | None = None, **options: object
+) -> FourierLayer:
     made = FourierLayer(
-        2, 3, greens_function=dlfm.FirstOrder(2.0), num_features=5, weights=weights,
+        2, 3, greens_function=physics or dlfm.FirstOrder(2.0), num_features=5, weights=weights,
         per_output=True, generator=torch.Generator().manual_seed(0), **options,  # type: ignore[arg-type]
     )  # fmt: skip
     if made.output_sensitivities is not None:
@@ -38,17 +42,48 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return x, y
 
 
+@pytest.mark.parametrize(
+    "physics",
+    [
+        dlfm.FirstOrder(2.0),
+        dlfm.FirstOrder(1e-9),
+        dlfm.SecondOrder(damping=1.5, frequency=1.5),
+        dlfm.SecondOrder(damping=0.3, frequency=20.0),
+        dlfm.NoDynamics(),
+    ],
+)
+@pytest.mark.parametrize(
+    "options", [{}, SHARED, {"random_phases": True, "input_weights": True}, {"inputs": "product"}]
+)
+@pytest.mark.parametrize("rows", [3, 6000])  # all at once, and in pieces
+def test_features_are_those_of_the_layer(
+    physics: GreensFunction, options: dict[str, Any], rows: int
+) -> None:
+    if "random_phases" in options and physics.order == 0:
+        options = {}
+    made = layer(physics=physics, lengthscale=0.1, **options)
+    generator = torch.Generator().manual_seed(2)
+    x = 4 * torch.rand(rows, 2, generator=generator, dtype=torch.float64) - 2
+    with torch.no_grad():
+        made.frequencies.noise[:, :, 0] *= 1e-9  # a wave that hardly turns
+        if made.frequencies.location is not None:
+            made.frequencies.location[:, :, 0] *= 1e-9
+        expected = made.features(x[None], made.frequencies.draw(1))[0].flatten(-2)
+    # Rounding of e^{jωx} with |ωx| up to a few hundred, through ODEs whose gain is 1 or less here.
+    torch.testing.assert_close(features_at(made, x), expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("options", [{}, SHARED])
 @pytest.mark.parametrize("weights", ["full", "diagonal"])
 def test_weights_are_the_posterior_of_a_regression(
-    weights: Weights, options: dict[str, object]
+    weights: Weights, options: dict[str, Any]
 ) -> None:
     """Against the function-space formula: E f = K (K + σ²I)^{-1} (y - c), by draws with W = mean.
 
     The spread of q is that of the posterior where q can be it: full weights, nothing shared.
     """
     made, (x, y), likelihood = layer(weights, **options), data(), Gaussian().tiled(3)
-    mean = fit_weights(made, x, y, likelihood)
+    mean = fit_weights(made, features_at(made, x), y, likelihood)
     noise = likelihood.noise_variance.detach()
     with torch.no_grad():
         phi = made.features(x[None], made.frequencies.draw(1))[0]  # N D Q F
@@ -75,7 +110,7 @@ def test_weights_are_the_posterior_of_a_regression(
 
 def test_the_model_draws_what_was_fitted() -> None:
     made, (x, y) = layer(), data()
-    mean = fit_weights(made, x, y, Gaussian().tiled(3))
+    mean = fit_weights(made, features_at(made, x), y, Gaussian().tiled(3))
     with torch.no_grad():
         draws = made.draw(4000, torch.Generator().manual_seed(0))(x[None])
     allowed = 5 * draws.std(0) / math.sqrt(4000)
@@ -85,9 +120,10 @@ def test_the_model_draws_what_was_fitted() -> None:
 @pytest.mark.parametrize("inputs", ["sum", "product"])
 def test_unit_variance(inputs: str) -> None:
     made, (x, _) = layer(inputs=inputs), data()
-    unit_variance(made, x)
+    scaled = unit_variance(made, features_at(made, x))
     with torch.no_grad():
         phi = made.features(x[None], made.frequencies.draw(1))[0].flatten(-2)
+    torch.testing.assert_close(scaled, phi)
     torch.testing.assert_close(phi.square().sum(-1).mean(0), torch.ones(3, dtype=torch.float64))
 
 

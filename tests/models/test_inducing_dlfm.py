@@ -15,7 +15,8 @@ from deeplfm.data import Dataset, Scaling, dataset, fit_scaling
 from deeplfm.datasets import cardiac
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM
-from deeplfm.models.inducing_start import linear_mean, reached
+from deeplfm.models.inducing_points import reached
+from deeplfm.models.inducing_start import linear_mean
 
 SMALL = dlfm.InducingDLFM(num_inducing=12, num_basis=8, hidden_dim=2)
 

@@ -5,9 +5,15 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.signal import lombscargle
 
 import deeplfm as dlfm
-from deeplfm.models.spectrum import draw_from, periodogram, spectral_frequencies
+from deeplfm.models.spectrum import (
+    _lomb_scargle,
+    draw_from,
+    periodogram,
+    spectral_frequencies,
+)
 
 
 def tones(seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -63,3 +69,14 @@ def test_bad_input() -> None:
 def test_a_constant_target_has_a_flat_spectrum() -> None:
     _, power = periodogram(np.linspace(0, 1, 20), np.ones((20, 1)))
     assert power.min() == pytest.approx(power.max())
+
+
+def test_the_power_is_that_of_lomb_and_scargle() -> None:
+    """The library of scipy, one frequency after the other; both round e^{jωx} of ωx up to 1000."""
+    x, y = tones()
+    seen = ~np.isnan(y[:, 1])
+    times, values = x[seen], y[seen, 1] - y[seen, 1].mean()
+    multiples = np.arange(4.0, 700.0)
+    expected = lombscargle(times, values, 1.5 * multiples)
+    power = _lomb_scargle(1.5 * (times - 0.3), values, multiples)
+    np.testing.assert_allclose(power, expected, rtol=1e-9, atol=1e-11 * expected.max())

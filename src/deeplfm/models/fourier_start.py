@@ -29,11 +29,13 @@ from deeplfm.models.start import (
     posterior_of_weights,
     principal_components,
 )
+from deeplfm.responses.transients import transients
 
 _HIDDEN_NOISE = 0.001  # variance about the hidden targets: q(W) must keep a layer's noise small
 _ALIKE = 20  # neighbouring errors of a phase are one: so few of the targets count for its spread
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 _BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
+_AT_ONCE = 2**17  # waves that exist at a time: a few MB
 
 
 def start_fitted(
@@ -47,11 +49,11 @@ def start_fitted(
         last = number == len(layers) - 1
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
         _start_frequencies(layer, number == 0, targets, oscillation, start)
-        unit_variance(layer, values)
+        phi = unit_variance(layer, features_at(layer, values))
         if last:
-            fit_weights(layer, values, torch.tensor(targets), likelihood)
+            fit_weights(layer, phi, torch.tensor(targets), likelihood)
             return
-        hidden = fit_weights(layer, values, torch.tensor(targets))
+        hidden = fit_weights(layer, phi, torch.tensor(targets))
         values = skip(hidden[None], x)[0]
 
 
@@ -61,27 +63,70 @@ def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
         _start_frequencies(layer, number == 0, start.y, None, start)
 
 
-def unit_variance(layer: FourierLayer, values: Float[Tensor, "N P"]) -> None:
-    """Scale the sensitivities so that outputs have prior variance 1, averaged over `values`."""
+def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N G F"]:
+    """Φ at the frequencies q starts from."""
     with torch.no_grad():
-        variance = _features(layer, values).square().sum(-1).mean(0)  # G
+        omega = layer.frequencies.center()
+        if layer.plane_wave or layer.memory == "infinite":
+            return layer.features(values[None], omega[None])[0].flatten(-2)
+        return _from_rest(layer, values, omega)
+
+
+def _from_rest(
+    layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
+) -> Float[Tensor, "N G F"]:
+    """Sums over inputs of waves less their transients (`responses.transients`), in few rows at once.
+
+    The layer's own features hold for every ODE and lag to full relative precision, at a price; a
+    regression has no use for that.
+    """
+    forces, count = omega.shape[1:3]
+    omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
+    scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
+    turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
+    weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
+    g = layer.greens_function
+    response = g.transfer(torch.complex(torch.zeros_like(omega), omega))
+    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from rest
+    after, before = weights * response, sign * weights * response.conj()
+    parts = []
+    for x in values.split(max(1, _AT_ONCE // after.numel())):
+        rise, others = transients(g, x[None])
+        half = x[:, None, :, None] * (omega / 2)  # n G P K
+        sine = half.sin()
+        # e^{jωx} - 1 in a form that does not cancel next to 0, and 1 - b_0.
+        waves = torch.complex(-2 * sine.square(), 2 * sine * half.cos_())
+        waves = waves + rise[0, ..., None]
+        for k, motion in enumerate(others, start=1):
+            waves = waves - motion[0, ..., None] * (1j * omega) ** k
+        waves = waves * torch.where(x[:, None, :, None] < 0, before, after)
+        combined = waves.sum(2).unflatten(-1, (forces, count))
+        parts.append(torch.cat([combined.real, combined.imag], -1).flatten(-2))
+    return torch.cat(parts)
+
+
+def unit_variance(layer: FourierLayer, phi: Float[Tensor, "N G F"]) -> Float[Tensor, "N G F"]:
+    """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then."""
+    with torch.no_grad():
+        variance = phi.square().sum(-1).mean(0).clamp(min=1e-300)  # G
+        variance = variance[: len(layer.sensitivities)]
         power = layer.num_inputs if layer.plane_wave else 1
-        scale = variance.clamp(min=1e-300) ** (-1 / (2 * power))
-        layer.sensitivities.mul_(scale[: len(layer.sensitivities), None, None])
+        layer.sensitivities.mul_(variance[:, None, None] ** (-1 / (2 * power)))
+        return phi * variance.rsqrt()[:, None]
 
 
 def fit_weights(
     layer: FourierLayer,
-    values: Float[Tensor, "N P"],
+    phi: Float[Tensor, "N G F"],
     targets: Float[Tensor, "N D"],
     likelihood: Likelihood | None = None,
 ) -> Float[Tensor, "N D"]:
-    """Set q(W) and the offset to their posterior given `targets` (NaN = gap) at `values`.
+    """Set q(W) and the offset to their posterior given `targets` (NaN = gap) where Φ is.
 
     Returns the mean function there. With a likelihood its noise is estimated on the way, by
     expectation maximisation.
     """
-    features = _features(layer, values).expand(-1, layer.num_outputs, -1)
+    features = phi.expand(-1, layer.num_outputs, -1)
     noise = torch.full((layer.num_outputs,), _HIDDEN_NOISE, dtype=features.dtype)
     if likelihood is not None:
         noise.fill_(FIRST_NOISE)
@@ -108,13 +153,6 @@ def fit_weights(
     return torch.cat(functions, dim=1) + layer.offset.detach()
 
 
-def _features(layer: FourierLayer, values: Tensor) -> Tensor:
-    """Φ [N, G, F] at the frequencies q starts from."""
-    with torch.no_grad():
-        omega = layer.frequencies.center()[None]
-        return layer.features(values[None], omega)[0].flatten(-2)
-
-
 def _hidden_targets(
     layer: FourierLayer, values: Tensor, oscillation: Oscillation | None, start: Start
 ) -> Values:
@@ -123,12 +161,12 @@ def _hidden_targets(
     if oscillation is not None:
         return oscillation.projections(count)
     known = principal_components(start.x, count)
-    with torch.no_grad():
-        features = _features(layer, values)[:, 0]
-        shape = (features.shape[1], count - known.shape[1])
-        weights = torch.randn(shape, generator=start.generator, dtype=torch.float64)
-        drawn = (features @ weights).numpy()
-    return np.concatenate([known, drawn], axis=1)
+    if known.shape[1] == count:
+        return known
+    features = features_at(layer, values)[:, 0]
+    shape = (features.shape[1], count - known.shape[1])
+    weights = torch.randn(shape, generator=start.generator, dtype=torch.float64)
+    return np.concatenate([known, (features @ weights).numpy()], axis=1)
 
 
 def _near(

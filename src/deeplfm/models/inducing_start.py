@@ -23,6 +23,13 @@ from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.grid_start import phases, start_on_grid
+from deeplfm.models.inducing_points import (
+    ROWS,
+    features_of,
+    place,
+    reaches_all,
+    typical_distance,
+)
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
 from deeplfm.models.skip import Skip
 from deeplfm.models.start import (
@@ -39,7 +46,7 @@ _HIDDEN_NOISE = 0.001  # variance about the phase that q of the first layer star
 _LEAST = 1e-12  # variance; from rest a layer whose inputs are 0 has none
 _QUIET = 0.03  # spread of q in hidden layers that only pass their mean on
 _DRAWS = 10
-_ROWS, _ROWS_FROM_REST = 500, 10  # enough to see what q can reach; from rest a row costs more
+_ROWS_FROM_REST = 10  # from rest a row costs more
 
 
 @final
@@ -98,7 +105,7 @@ def start_inducing(
 
 def match_noise(model: DeepLFM, start: Start) -> None:
     """The noise at what draws of the whole model leave: hidden functions are uncertain too."""
-    rows = slice(None, None, math.ceil(len(start.x) / (2 * _ROWS)))
+    rows = slice(None, None, math.ceil(len(start.x) / (2 * ROWS)))
     x, y = torch.tensor(start.x[rows]), torch.tensor(start.y[rows])
     with torch.no_grad():
         errors = (y - model.draw_for_training(_DRAWS, start.generator)(x)).square()
@@ -117,12 +124,6 @@ def linear_mean(values: Float[Tensor, "N P"], outputs: int) -> Float[Tensor, "P 
     return found
 
 
-def reached(layer: InducingLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N D"]:
-    """The share of the prior variance that q can change."""
-    explained = layer.features(values).square().sum((-2, -1))
-    return explained / layer.prior_variance(values).double()
-
-
 def _start_on_values(
     layer: InducingLayer,
     values: Float[Tensor, "N P"],
@@ -134,47 +135,20 @@ def _start_on_values(
     prior = layer.posterior.prior
     ell = prior.lengthscale[0].clone()
     if not settings.keep_lengthscale:
-        typical = _typical_distance(values) * math.sqrt(values.shape[1])
+        typical = typical_distance(values) * math.sqrt(values.shape[1])
         ell[direct] = torch.where(typical > 0, typical, torch.ones_like(typical))[direct]
-    rows = _ROWS if layer.memory == "infinite" else _ROWS_FROM_REST
+    rows = ROWS if layer.memory == "infinite" else _ROWS_FROM_REST
     some = values[:: math.ceil(len(values) / rows)]
+    distinct = torch.tensor(np.unique(values.numpy(), axis=0))
     for _ in range(_ROUNDS):
         prior.set_lengthscale(ell)
         if settings.own_physics and isinstance(layer.greens_function, FirstOrder):
             decay = (_INSTANT / ell).expand_as(layer.greens_function.value("decay"))
             layer.greens_function.quantities["decay"].set(decay)  # type: ignore[operator]
-        _place(layer, values, ell, start.generator)
-        if settings.keep_lengthscale or float(reached(layer, some).min()) >= _REACHED:
+        place(layer, distinct, ell, start.generator)
+        if settings.keep_lengthscale or reaches_all(layer, some, _REACHED):
             return
         ell = torch.where(direct | (not direct.any()), ell * _GROWTH, ell)
-
-
-def _typical_distance(values: Float[Tensor, "N P"]) -> Float[Tensor, " P"]:
-    """The median distance of two different rows, in each column."""
-    half = values[:: math.ceil(len(values) / _ROWS)]
-    distances = (half[:, None] - half[None]).abs().flatten(0, 1)
-    different = distances[distances.sum(1) > 0]
-    return different.median(0).values if len(different) else values[0] * 0
-
-
-def _place(layer: InducingLayer, values: Tensor, ell: Tensor, generator: torch.Generator) -> None:
-    """k-means, in units of the lengthscale; more points than rows lie about them."""
-    from scipy.cluster.vq import kmeans2
-
-    target = layer.posterior.inducing_inputs
-    count = target.shape[-2]
-    scaled = (values / ell).numpy()
-    distinct = np.unique(scaled, axis=0)
-    if len(distinct) > count:
-        seed = int(torch.randint(0, 2**31 - 1, (), generator=generator))
-        centers = kmeans2(distinct, count, minit="++", seed=seed, missing="warn")[0]
-        found = torch.tensor(centers)
-    else:
-        chosen = torch.arange(count) % len(distinct)
-        found = torch.tensor(distinct)[chosen]
-        about = 0.3 * torch.randn(found.shape, generator=generator, dtype=found.dtype)
-        found[len(distinct) :] += about[len(distinct) :]
-    target.copy_((found * ell).expand_as(target))
 
 
 def _unit_variance(layer: InducingLayer, values: Float[Tensor, "N P"]) -> None:
@@ -213,7 +187,7 @@ def _fit(
     likelihood: Likelihood | None = None,
 ) -> Float[Tensor, "N D"]:
     """Set q to the posterior given `targets` (NaN = gap); with a likelihood estimate its noise."""
-    features = layer.features(values).flatten(2)
+    features = features_of(layer, values).flatten(2)
     first = _HIDDEN_NOISE if likelihood is None else FIRST_NOISE
     noise = torch.full((layer.num_outputs,), first, dtype=features.dtype)
     solved = posterior_of_weights(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from deeplfm.models.spectrum import enough, periodogram
 
 Values = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _LEAST_CYCLES = 1.75  # fewer cannot be told from a trend
 _HARMONICS = 6
@@ -26,6 +27,7 @@ _WINDOW = 1.5  # periods, the standard deviation of the window that follows the 
 _SPANNED = 12  # harmonics of the phase that hidden functions must reach
 _CENTERS = 8  # windows per period
 _STEADY_CYCLES = 6  # so many are taken as steady
+_AT_ONCE = 2**15  # rows in all windows that are solved together: a few MB
 
 
 @final
@@ -138,31 +140,52 @@ def _refined(x: Values, y: Values, frequency: float) -> float:
     """
     length = _STEADY_CYCLES * 2 * math.pi / frequency
     edges = np.arange(x.min(), x.max(), length)
-    piece = np.searchsorted(edges, x, side="right")
+    piece = np.searchsorted(edges, x, side="right") - 1
+    rows, inside = _padded(np.argsort(piece, kind="stable"), np.bincount(piece))
+    observed = (~np.isnan(y[rows]) & inside[..., None]).transpose(0, 2, 1)  # pieces D rows
+    values = np.nan_to_num(y[rows]).transpose(0, 2, 1) * observed
     orders = np.arange(1, _HARMONICS + 3)
+    shares = np.concatenate([[1.0], 1 / orders, 1 / orders])
     found, best = frequency, -math.inf
     for candidate in frequency * np.linspace(0.88, 1.12, 97):
-        angles = np.outer(x, orders * candidate)
-        waves = np.concatenate([np.cos(angles) / orders, np.sin(angles) / orders], axis=1)
-        waves = np.concatenate([np.ones((len(x), 1)), waves], axis=1)
-        evidence = sum(
-            _evidence(waves[rows], y[rows, output])
-            for number in range(1, len(edges) + 1)
-            for output in range(y.shape[1])
-            for rows in [(piece == number) & ~np.isnan(y[:, output])]
-        )
+        waves = _harmonics(x, candidate, len(orders)) * shares
+        evidence = _evidence(waves[rows], values, observed)
         if evidence > best:
             found, best = float(candidate), evidence
     return found
 
 
-def _evidence(waves: Values, y: Values) -> float:
-    """log N(y; 0, ΦΦᵀ + σ²I) with σ² = 0.02, without constants; Φ [n, F] with few columns."""
+def _harmonics(x: Values, frequency: float, count: int) -> Values:
+    """1, cos kωx of k = 1 … count, and sin kωx: [N, 2 count + 1]."""
+    turn = np.exp(1j * frequency * x)
+    powers = np.cumprod(np.broadcast_to(turn[:, None], (len(x), count)), axis=1)
+    return np.concatenate([np.ones((len(x), 1)), powers.real, powers.imag], axis=1)
+
+
+def _padded(order: Indices, counts: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    """`order` cut into runs of `counts`, as rows [runs, longest], and which of them are real."""
+    first = np.cumsum(counts) - counts
+    return _windows(order, first, first + counts)
+
+
+def _windows(order: Indices, first: Indices, last: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    """order[first:last] of each pair, side by side [pairs, longest], and which are real."""
+    place = first[:, None] + np.arange(max(1, int((last - first).max())))
+    inside = place < last[:, None]
+    return order[np.where(inside, place, 0)], inside
+
+
+def _evidence(waves: Values, y: Values, observed: NDArray[np.bool_]) -> float:
+    """Σ log N(y; 0, ΦΦᵀ + σ²I) with σ² = 0.02, without constants, over pieces K and outputs D.
+
+    Φ [K, n, F] with few columns; y [K, D, n] is 0 where `observed` is not.
+    """
     noise = 0.02
-    precision = np.eye(waves.shape[1]) + waves.T @ waves / noise
-    moment = waves.T @ y / noise
-    explained = moment @ np.linalg.solve(precision, moment)
-    return float(explained - np.linalg.slogdet(precision)[1]) / 2
+    seen = waves[:, None] * observed[..., None]  # K D n F
+    precision = np.eye(waves.shape[-1]) + seen.swapaxes(-1, -2) @ waves[:, None] / noise
+    moment = y @ waves / noise
+    explained = (moment * np.linalg.solve(precision, moment[..., None])[..., 0]).sum()
+    return float(explained - np.linalg.slogdet(precision)[1].sum()) / 2
 
 
 def _demodulated(x: Values, y: Values, frequency: float, centers: Values) -> NDArray[np.complex128]:
@@ -171,31 +194,30 @@ def _demodulated(x: Values, y: Values, frequency: float, centers: Values) -> NDA
     Local least squares with harmonics, so that they do not leak, and with a slope, so that a drift
     does no harm at the ends; an output that was hardly observed in a window counts little there.
     """
-    period = 2 * math.pi / frequency
-    harmonics = np.arange(1, 4)
-    angles = np.outer(x, harmonics * frequency)
-    waves = np.concatenate([np.ones((len(x), 1)), np.cos(angles), np.sin(angles)], axis=1)
+    width = _WINDOW * 2 * math.pi / frequency
+    harmonics = 3
+    waves = _harmonics(x, frequency, harmonics)
     observed = ~np.isnan(y)
     filled = np.where(observed, y, 0.0)
     amplitudes = np.zeros((len(centers), y.shape[1]), dtype=complex)
     support = np.zeros((len(centers), y.shape[1]))
     order = np.argsort(x)
-    count = waves.shape[1]
-    ridge = np.diag([1e-3] * count + [1e-1] * 2)
-    for row, center in enumerate(centers):
-        low, high = np.searchsorted(x[order], center + np.array([-4, 4]) * _WINDOW * period)
-        near = order[low:high]
-        lag = (x[near] - center) / (_WINDOW * period)
-        weight = np.exp(-(lag**2) / 2)
-        fundamental = waves[near][:, [1, 1 + len(harmonics)]]
-        local = np.concatenate([waves[near], lag[:, None] * fundamental], axis=1)
+    first, last = np.searchsorted(x[order], centers + np.array([[-4], [4]]) * width)
+    fundamental = [1, 1 + harmonics]
+    ridge = np.diag([1e-3] * waves.shape[1] + [1e-1] * len(fundamental))
+    most = max(1, _AT_ONCE // max(1, int((last - first).max())))
+    for start in range(0, len(centers), most):
+        some = slice(start, start + most)
+        near, inside = _windows(order, first[some], last[some])  # T n
+        lag = (x[near] - centers[some, None]) / width
+        weight = np.exp(-(lag**2) / 2) * inside
+        local = np.concatenate([waves[near], lag[..., None] * waves[near][..., fundamental]], -1)
         for output in range(y.shape[1]):
             seen = weight * observed[near, output]
-            weighted = local * seen[:, None]
-            solution = np.linalg.solve(
-                weighted.T @ local + ridge, weighted.T @ filled[near, output]
-            )
-            amplitudes[row, output] = solution[1] - 1j * solution[1 + len(harmonics)]
-            support[row, output] = seen.sum() / max(weight.sum(), 1e-300)
+            weighted = (local * seen[..., None]).swapaxes(-1, -2)
+            moment = weighted @ filled[near, output][..., None]
+            solution = np.linalg.solve(weighted @ local + ridge, moment)[..., 0]
+            amplitudes[some, output] = solution[:, 1] - 1j * solution[:, 1 + harmonics]
+            support[some, output] = seen.sum(1) / np.maximum(weight.sum(1), 1e-300)
     size = np.sqrt((np.abs(amplitudes) ** 2).mean(0))
     return np.asarray(amplitudes / np.where(size > 0, size, 1) * support**2)
