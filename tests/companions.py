@@ -30,6 +30,7 @@ GRADIENTS = {
     "all rows": Training(num_samples=3),
     "a batch that divides": Training(num_samples=3, batch_size=8),
     "a batch that does not": Training(num_samples=3, batch_size=7),
+    "clipped": Training(num_samples=3, batch_size=7, gradient_norm=0.5),
     "multi-sample": Training(num_samples=3, batch_size=5, objective="multi_sample"),
 }
 STEPS = Training(
@@ -60,8 +61,7 @@ def gradients(training: Training, company: Company = ALONE) -> torch.Tensor:
     """Of the first step, after what is recorded of it; with the draws of one seed everywhere."""
     trainer = Trainer(moved(), gaps(), training, 0, company)
     trainer.generator.manual_seed(5)
-    record = trainer._gradients(trainer._batch(), trainer._prepare())
-    record = company.sum_gradients(trainer._parameters(), record)
+    record = trainer._one_step()
     found = [p.grad.flatten() for p in trainer._parameters() if p.grad is not None]
     return torch.cat([record, *found])
 

@@ -224,8 +224,9 @@ def _show_fit(console: Console, fitted: "FittedModel") -> None:
 
 def main() -> None:
     """The entry point: runs a command and turns what went wrong into one sentence and a code."""
+    follows = os.environ.get("RANK", "0") != "0"  # not the first of several processes
     try:
-        if int(os.environ.get("RANK", "0")) > 0 and sys.argv[1:2] != ["fit"]:
+        if follows and sys.argv[1:2] != ["fit"]:
             raise InputError(
                 f"only fit can run in several processes; got {sys.argv[1:2]}. "
                 "Start it without torchrun."
@@ -233,21 +234,22 @@ def main() -> None:
         app()
     except (DeepLFMError, OSError) as error:
         code = 2 if isinstance(error, InputError) else 1
-        if TOLD in getattr(error, "__notes__", ()):
+        told = TOLD in getattr(error, "__notes__", ())
+        if told:
             outlast_the_first()
-            sys.exit(code)
         prefix = "could not read or write a file: " if isinstance(error, OSError) else ""
-        _fail(f"{prefix}{error}", code)
+        _fail(f"{prefix}{error}", code, told)
     except MemoryError:
         _fail("there was not enough memory; use fewer samples, or a batch size", 1)
     except KeyboardInterrupt:
-        _fail(_INTERRUPTED, 1)
+        _fail(_INTERRUPTED, 1, told=follows)
     except SystemExit as stopped:  # typer has a code of its own for an interrupt
         if stopped.code != 130:
             raise
-        _fail(_INTERRUPTED, 1)
+        _fail(_INTERRUPTED, 1, told=follows)
 
 
-def _fail(message: str, code: int) -> None:
-    print(f"deeplfm: {message}", file=sys.stderr)
+def _fail(message: str, code: int, told: bool = False) -> None:
+    if not told:
+        print(f"deeplfm: {message}", file=sys.stderr)
     sys.exit(code)

@@ -45,16 +45,7 @@ class Company:
 
     def device(self, name: str) -> str:
         """Of this process: for "cuda" the one that torchrun meant for it."""
-        if self.size == 1 or not name.startswith("cuda"):
-            return name
-        count, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", self.rank))
-        if name != "cuda" or local >= count:
-            raise InputError(
-                f"every process must have an accelerator of its own; got device {name!r} and "
-                f"{count} of them for process {local} of this machine. Use device 'cuda' and at "
-                f"most {count} processes."
-            )
-        return f"cuda:{local}"
+        return name if self.size == 1 else _own(name)
 
     def part(self, count: int) -> slice:
         """The share of `count` rows that is this process's; shares differ by one row at most."""
@@ -82,11 +73,9 @@ class Company:
 
     def broadcast(self, model: nn.Module) -> None:
         """The state of the first process's model, to all."""
-        if self.size == 1:
-            return
-        with _reaching_the_others():
-            for value in model.state_dict().values():
-                dist.broadcast(value.detach(), src=0)
+        if self.size > 1:
+            state = {name: value.cpu() for name, value in model.state_dict().items()}
+            model.load_state_dict(self.share(lambda: state))
 
     def gather(self, value: Tensor) -> list[Tensor]:
         """A small tensor of the CPU from every process, by rank."""
@@ -148,7 +137,7 @@ def join(device: str, patience: float = PATIENCE) -> Company:
             return ALONE
         cuda = device.startswith("cuda")
         if cuda:
-            torch.cuda.set_device(Company(int(os.environ["RANK"]), 2).device(device))
+            torch.cuda.set_device(_own(device))
         # Decisions travel by the CPU: they are few, and need not wait for the accelerator.
         with _reaching_the_others():
             dist.init_process_group(
@@ -156,6 +145,20 @@ def join(device: str, patience: float = PATIENCE) -> Company:
             )
         atexit.register(_leave)
     return Company(dist.get_rank(), dist.get_world_size())
+
+
+def _own(name: str) -> str:
+    """Each process of a machine has another accelerator."""
+    if not name.startswith("cuda"):
+        return name
+    count, local = torch.cuda.device_count(), int(os.environ.get("LOCAL_RANK", "0"))
+    if name != "cuda" or local >= count:
+        raise InputError(
+            f"every process must have an accelerator of its own; got device {name!r} and {count} "
+            f"of them for process {local} of this machine. Use device 'cuda' and at most {count} "
+            "processes."
+        )
+    return f"cuda:{local}"
 
 
 def outlast_the_first() -> None:
@@ -176,6 +179,7 @@ def _reaching_the_others() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError) as error:
+        atexit.unregister(_leave)  # which would wait for those that are gone
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ProcessError(
             "all processes of a run must stay to its end; another one has ended or does not "
