@@ -18,7 +18,7 @@ from torch.func import functional_call
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.fused.bump_grids import Axis
 from deeplfm.responses.fused.first_order import first_order_bump
-from deeplfm.responses.fused.interpolation import Places, places
+from deeplfm.responses.fused.interpolation import Places, interpolate, places
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
@@ -75,6 +75,34 @@ def tables(
         values.append(own[0] if len(own) == 1 else torch.cat(own, dim=-1))
     axes = [Axis(*both) for both in zip(first.tolist(), spacing.tolist(), strict=True)]
     return Tables(values, axes)
+
+
+def bumps_by_lag(
+    g: GreensFunction,
+    x: Float[Tensor, "N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+    per_scale: int,
+) -> Float[Tensor, "N D Q M"] | None:
+    """Every bump at every point, from tables with so many lags per scale; none for too few."""
+    low, high = _ends(x[None])
+    z_low, z_high = _ends(centers)
+    spacing = _scales(g, lengthscale) / per_scale
+    first = low - z_high - _LAGS * spacing
+    count = ((high - z_low - first) / spacing).max() + 2 * _LAGS
+    if not 8 * float(count) < len(x) * centers.shape[1]:
+        return None
+    lags = (first[:, None] + spacing[:, None] * torch.arange(int(count))).double()
+    forces = []
+    for ell, z in zip(lengthscale, centers, strict=True):
+        product: Tensor | None = None
+        for p, table in enumerate(_exact(g, lags, ell, x.dtype)):
+            position = (x[:, None, p] - z[:, p] - first[p]) / spacing[p]  # N M
+            bumps = interpolate(table[:, None], position.view(1, -1), _LAGS)
+            bumps = bumps.view(*position.shape, -1)
+            product = bumps if product is None else product * bumps
+        forces.append(product)
+    return torch.stack([one for one in forces if one is not None]).permute(1, 3, 0, 2)
 
 
 def _outputs(g: GreensFunction) -> int:

@@ -56,7 +56,7 @@ class Company:
             )
         return slice(self.rank, None, self.size)
 
-    def sum_gradients(self, parameters: Sequence[nn.Parameter], record: Tensor) -> Tensor:
+    def sum_gradients(self, parameters: Sequence[Tensor], record: Tensor) -> Tensor:
         """Gradients of all processes added up, in place; `record` likewise, as what is returned."""
         if self.size == 1:
             return record
