@@ -179,7 +179,6 @@ def _reaching_the_others() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError) as error:
-        atexit.unregister(_leave)  # which would wait for those that are gone
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ProcessError(
             "all processes of a run must stay to its end; another one has ended or does not "
