@@ -11,7 +11,7 @@ import deeplfm as dlfm
 from deeplfm.forces import ForcePath
 from deeplfm.layers import InducingLayer
 from deeplfm.layers.inducing import InducingPath
-from deeplfm.responses import bump_tables
+from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.paths import path_response
 from deeplfm.shapes import Memory
 from inducing_layers import any_q, f64, layer_of, matrix, points
@@ -248,8 +248,8 @@ def test_far_centers_and_fast_poles_make_no_giant_tables() -> None:
     slow = dlfm.FirstOrder(5.0).tiled(1, 1).to(torch.float32)
     fast = dlfm.SecondOrder(1.0, 1e5).tiled(1, 1).to(torch.float32)
     ell = torch.full((1, 1), 0.05)
-    assert bump_tables.tables(slow, x, far, ell) is None
-    assert bump_tables.tables(fast, x, near, ell) is None
-    assert bump_tables.tables(slow, near.expand(50, -1, -1), near, ell) is not None
+    assert bump_table(slow, x, far, ell) is None
+    assert bump_table(fast, x, near, ell) is None
+    assert bump_table(slow, near.expand(50, -1, -1), near, ell) is not None
     nowhere = torch.full_like(x, torch.nan).expand(500, -1, -1)
-    assert bump_tables.tables(slow, nowhere, near, ell) is None
+    assert bump_table(slow, nowhere, near, ell) is None

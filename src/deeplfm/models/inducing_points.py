@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.layers import InducingLayer
+from deeplfm.responses.bump_lags import bumps_by_lag
 from deeplfm.responses.bump_sums import bumps_of
-from deeplfm.responses.bump_tables import bumps_by_lag
 
 Values = NDArray[np.float64]
 

@@ -3,8 +3,8 @@
     sum_{sd}(x) = Σ_{qj} c_{sdqj} Π_p bump_{dp}(x_p; z_{qjp}, ℓ_{qp})
 
 There is one bump per sample, point, output, input and center: the largest tensor of the library. It
-is made in chunks of points, and made again when gradients ask for it. On a CPU bumps may come from
-tables (`bump_tables`) where that is less work; else each is exact.
+is made in chunks of points, and made again when gradients ask for it. On a CPU bumps may be
+polynomials or come from a table (`bump_lags`, `bump_tables`) where that is less work.
 """
 
 import torch
@@ -13,9 +13,9 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.responses import bump_tables
 from deeplfm.responses.backends import by_kernels, by_tables
-from deeplfm.responses.fused.bump_grids import bump_grid_sum
+from deeplfm.responses.bump_lags import polynomials_of
+from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.fused.bump_polynomials import polynomial_sum
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
@@ -51,12 +51,12 @@ def bump_sum(
         return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
         arguments = (greens_function, x, centers, lengthscale)
-        whole = bump_tables.polynomials_of(*arguments)
+        weights, whole = coefficients.flatten(2), polynomials_of(*arguments)
         if whole is not None:
-            return polynomial_sum(x, coefficients.flatten(2), whole.bumps, whole.stretches)
-        tables = bump_tables.tables(*arguments)
-        if tables is not None:
-            return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)
+            return polynomial_sum(x, weights, whole.bumps, whole.stretches)
+        table = bump_table(*arguments) if x.shape[-1] == 1 else None
+        if table is not None:
+            return table.sum(x, weights)
 
     def chunk(piece: Tensor) -> Tensor:
         bumps = bumps_of(greens_function, piece, centers, lengthscale, memory)

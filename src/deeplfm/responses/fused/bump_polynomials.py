@@ -18,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-MOST = 256  # coefficients of a polynomial
+MOST = 512  # coefficients of a polynomial
 _PIECE = 2**18  # bumps of one input and output that exist at a time
 _MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
 
