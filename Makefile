@@ -27,8 +27,13 @@ pytest: .venv/installed-dev
 docs: .venv/installed-dev
 	$(BIN)/sphinx-build -j 2 -W --keep-going -q -b html docs build/docs
 
+# Tables on the screen, the numbers in build/bench; `make bench SMOKE=--smoke` is a quick look.
 bench: .venv/installed
-	$(BIN)/python benchmarks/closed_forms.py
+	mkdir -p build/bench
+	$(BIN)/python benchmarks/closed_forms.py $(SMOKE)
+	$(BIN)/python benchmarks/start.py $(SMOKE) --out build/bench/start.json
+	$(BIN)/python benchmarks/steps.py $(SMOKE) --out build/bench/steps.json
+	$(BIN)/python benchmarks/scaling.py $(SMOKE) --out build/bench/scaling.json --figure build/bench/scaling.svg
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .

@@ -1,144 +1,108 @@
-"""One case of `steps.py`: builds the model, trains it for a few steps, prints what it took as JSON.
+"""One case of `steps.py` in this process: a JSON line with its times, memory and yardsticks.
 
-R = M = 100 and everything trainable, as in the paper; "default" cases are the recipes as they are.
-The floor is the sines alone, two per wave, at the rate of `torch.sin` on data that fit the cache;
-of bumps the exponential and the scaled erfc, counted as two sines each.
+Memory is the peak above the import of torch; on CUDA that of the device. Yardsticks are measured
+here and now: `torch.sin` over as many elements as the step has waves and bumps; a step of a deep GP
+of GPyTorch (100 inducing points, 10 samples); and the floor, arithmetic over the rate of a matrix
+product: 52 operations for a wave (two sines of 20 each, six multiply-adds), as many for a bump.
 """
 
 import argparse
 import json
 import resource
 import statistics
-import sys
 import time
+from collections.abc import Callable
 
 import torch
 
-MEMORY_BEFORE = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+BEFORE = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+OPERATIONS = 52  # of a wave or a bump, there and back
 
 
-def shape_of(case: str) -> dict[str, int]:
-    """Rows, inputs, outputs, samples and batch (0: all rows)."""
-    data = case.split("-")[1]
-    rows, inputs, outputs = {
-        "toy": (500, 1, 1),
-        "physio": (1000, 1, 3),
-        "protein": (41157, 9, 1),
-        "power": (8611, 4, 1),
-    }[data]
-    words = case.split("-")[2:]
-    samples = int(words[0]) if words and words[0].isdigit() else 10
-    if data in ("protein", "power"):
-        samples = {"protein": 100, "power": 50}[data]
-    batch = 200 if data == "protein" else 0
-    return {"N": rows, "P": inputs, "D": outputs, "S": samples, "batch": batch}
-
-
-def built(case: str, shape: dict[str, int], options: argparse.Namespace):  # type: ignore[no-untyped-def]
-    """A trainer of the case."""
-    from deeplfm import FirstOrder, FourierDLFM, InducingDLFM, Training
-    from deeplfm.data import dataset, fit_scaling
-    from deeplfm.objectives import Batch
-    from deeplfm.training import Trainer
-
-    generator = torch.Generator().manual_seed(0)
-    if shape["P"] == 1:
-        x = torch.linspace(0, 1, shape["N"])[:, None]
-        turns = 6.283 * x * torch.tensor([20.0, 20.0, 3.0])[: shape["D"]]
-        y = torch.sin(turns) + 0.3 * torch.cos(2 * turns)
-    else:
-        x = torch.randn(shape["N"], shape["P"], generator=generator)
-        y = torch.sin(x.sum(1, keepdim=True))
-    y = y + 0.1 * torch.randn(y.shape, generator=generator)
-    default = case.endswith("default")
-    if case.startswith("rff"):
-        forces, features = (5, 20) if "protein" in case else (1, 100)
-        recipe = FourierDLFM(num_forces=forces, num_features=features)
-        if not default:
-            recipe = FourierDLFM(
-                num_forces=forces,
-                num_features=features,
-                weights="diagonal",
-                frequencies="fixed_noise",
-            )
-    else:
-        recipe = InducingDLFM()
-        if not default:
-            recipe = InducingDLFM(output_forces=1, greens_function=FirstOrder(2.5), units="scaled")
-    data = dataset(x.numpy(), y.numpy())
-    scaling = fit_scaling(data)
-    recipe = recipe.resolved(data, scaling)
-    columns = [torch.tensor(scaling.inputs(data.x)), torch.tensor(scaling.targets(data.y))]
-    inputs, targets = (column.to(options.device, torch.float32) for column in columns)
-    batch = Batch(inputs, targets, torch.ones_like(targets, dtype=torch.bool), len(data))
-    model = recipe.build(data, scaling, generator).to(options.device, torch.float32)
-    training = Training(
-        steps=10_000,
-        num_samples=shape["S"],
-        batch_size=shape["batch"] or None,
-        backend=options.backend,
-    )
-    return Trainer(model, batch, training, 0)
-
-
-def timed(trainer, steps: int, device: str) -> list[float]:  # type: ignore[no-untyped-def]
-    """Milliseconds of each step, or of each ten where the device runs ahead."""
-    at_once = 5 if device == "cpu" else 50
+def milliseconds(
+    action: Callable[[], object], rounds: int, device: str, each: int = 1
+) -> list[float]:
+    """Of each round, per one of the `each` things that a round does."""
     times = []
-    for _ in range(steps):
+    for _ in range(rounds):
         started = time.perf_counter()
-        trainer.run(until=trainer.step + at_once)
+        action()
         if device != "cpu":
             torch.cuda.synchronize()
-        times.append((time.perf_counter() - started) * 1e3 / at_once)
+        times.append((time.perf_counter() - started) * 1e3 / each)
     return times
+
+
+def quickest(action: Callable[[], object], device: str) -> float:
+    milliseconds(action, 2, device)
+    return min(milliseconds(action, 7, device))
+
+
+def rate(device: str) -> float:
+    """Operations per millisecond of a matrix product in float32."""
+    size = 1024 if device == "cpu" else 8192
+    a, b = (torch.randn(size, size, device=device) for _ in range(2))
+    return 2 * size**3 / quickest(lambda: a @ b, device)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("case")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--backend", default="auto")
-    parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
-    shape = shape_of(options.case)
-    trainer = built(options.case, shape, options)
-    timed(trainer, 1 if options.smoke else 5, options.device)
-    if options.profile:
-        with torch.profiler.profile() as profile:
-            timed(trainer, 5, options.device)
-        print("ops", sum(e.count for e in profile.key_averages() if e.key.startswith("aten")) / 5)
-        print(profile.key_averages().table(sort_by="self_cpu_time_total", row_limit=40))
-    used = time.process_time()
-    times = timed(trainer, 3 if options.smoke else options.steps, options.device)
-    used = (
-        (time.process_time() - used) * 1e3 / (len(times) * (5 if options.device == "cpu" else 50))
-    )
-    low, middle, high = statistics.quantiles(times, n=4)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - MEMORY_BEFORE
-    if options.device != "cpu":
-        peak = torch.cuda.max_memory_allocated() / 1024
-    from deeplfm.training.schedule import BACKENDS
 
-    result = {
-        "case": options.case,
-        "cpu_ms": used,
-        "ms": middle,
-        "ms_low": low,
-        "ms_high": high,
-        "gigabytes": peak / 2**20,
-        "over_sin": None,
-        "over_deep_gp": None,
-        "over_floor": None,
-        "backend": str(BACKENDS[int(trainer.history()["backend"][-1])]),
-    }
-    print(json.dumps(result))
+    from deeplfm.training.schedule import BACKENDS
+    from step_cases import CASES
+
+    case, device = CASES[options.case], options.device
+    started = time.perf_counter()
+    trainer = case.trainer(device, options.backend)
+    built = time.perf_counter() - started
+    (first,) = milliseconds(lambda: trainer.run(until=1), 1, device)
+    together = 5 if device == "cpu" else 50
+    trainer.run(until=together)
+
+    def some() -> None:
+        trainer.run(until=trainer.step + together)
+
+    times = milliseconds(some, options.rounds, device, together)
+    low, middle, high = statistics.quantiles(times, n=4)
+    peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - BEFORE) * 1024
+    if device != "cpu":
+        peak = torch.cuda.max_memory_allocated()
+
+    from deep_gp import deep_gp_step
+
+    elements = case.waves() + case.bumps()
+    phases = torch.rand(elements, device=device)
+    other = deep_gp_step(case, device)
+    print(
+        json.dumps(
+            {
+                "case": options.case,
+                "device": device,
+                "threads": torch.get_num_threads(),
+                "backend": BACKENDS[int(trainer.history()["backend"][-1])],
+                "ms": middle,
+                "ms_low": low,
+                "ms_high": high,
+                "first_step_s": built + first / 1e3,
+                "gigabytes": peak / 2**30,
+                "waves": case.waves(),
+                "bumps": case.bumps(),
+                "sin_ms": quickest(lambda: torch.sin(phases), device),
+                "floor_ms": OPERATIONS * elements / rate(device),
+                "deep_gp_ms": None if other is None else quickest(other, device),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -145,3 +145,20 @@ def test_the_benchmark_of_starts_runs(tmp_path: Path) -> None:
     rows = json.loads(out.read_text())
     assert [row["recipe"] for row in rows] == ["Fourier", "inducing"]
     assert all(row["first"] > 0 and row["memory"] > 0 for row in rows)
+
+
+def test_the_benchmark_of_steps_runs(tmp_path: Path) -> None:
+    out = tmp_path / "steps.json"
+    command = [sys.executable, str(ROOT / "benchmarks/steps.py"), "--smoke", "--out", str(out)]
+    subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = json.loads(out.read_text())
+    assert [row["case"] for row in rows] == ["rff-small", "vip-small"]
+    assert all(row["ms"] > 0 and row["floor_ms"] > 0 and row["sin_ms"] > 0 for row in rows)
+
+
+def test_the_benchmark_of_growth_draws_its_figure(tmp_path: Path) -> None:
+    figure = tmp_path / "scaling.svg"
+    command = [sys.executable, str(ROOT / "benchmarks/scaling.py"), "--smoke"]
+    done = subprocess.run([*command, "--figure", str(figure)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert figure.read_text().lstrip().startswith("<?xml")
