@@ -19,12 +19,11 @@ from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, Terms, elbo, multi_sample
 from deeplfm.randomness import derived_seed
-from deeplfm.responses.backends import plain
 from deeplfm.training.distributed import ALONE, Company
-from deeplfm.training.graphs import Graphs
+from deeplfm.training.engines import Engine
 from deeplfm.training.minibatches import Minibatches
 from deeplfm.training.optimiser import AdamW
-from deeplfm.training.schedule import BACKENDS, Stage, Training
+from deeplfm.training.schedule import Stage, Training
 
 CHECK_EVERY = 50
 _OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
@@ -57,13 +56,10 @@ class Trainer:
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
         self.optimiser = AdamW(learnt, training.learning_rate, training.weight_decay)
-        on_cuda = data.x.device.type == "cuda"
-        recorded = on_cuda and company.size == 1 and training.backend in ("auto", "graph")
-        self._graphs = Graphs(self.generator) if recorded else None
+        self._engine = Engine(training.backend, self.generator, alone=company.size == 1)
         self.step = 0
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
         self._backends: list[int] = []  # how each step was computed, as its place in BACKENDS
-        self._backend = BACKENDS.index("fused")
         self._seconds: list[float] = []  # since the start, without pauses between runs
         self._good, self._good_step = self._snapshot(), 0
 
@@ -85,7 +81,7 @@ class Trainer:
                     raise
                 record, broken = self._no_record(), True
             self._records.append(record)
-            self._backends.append(self._backend)
+            self._backends.append(self._engine.used)
             self._seconds.append(time.perf_counter() - started)
             self.step += 1
             checked = broken or self.step % CHECK_EVERY == 0 or self.step == last
@@ -152,8 +148,7 @@ class Trainer:
                     name: value.to(parameter.device) if name == "step" else value.to(parameter)
                     for name, value in entries.items()
                 }
-        if self._graphs is not None:
-            self._graphs.forget()
+        self._engine.forget()
         self.step, seed = int(state["step"]), int(state["seed"])
         self._minibatches = self._with_seed(seed)
         own = state.get(_generator(self.company.rank))
@@ -167,16 +162,8 @@ class Trainer:
         self._good, self._good_step = self._snapshot(), self.step
 
     def _one_step(self) -> Tensor:
-        stage, batch = self._prepare(), self._batch()
-        if self._graphs is not None:
-            record = self._graphs.step(stage, batch, lambda own: self._compute(own, stage))
-            if record is not None:
-                self._backend = BACKENDS.index("graph")
-                return record
-        with plain(self.training.backend == "plain"):
-            record = self._compute(batch, stage)
-        self._backend = BACKENDS.index("plain" if self.training.backend == "plain" else "fused")
-        return record
+        stage = self._prepare()
+        return self._engine.step(stage, self._batch(), lambda batch: self._compute(batch, stage))
 
     def _compute(self, batch: Batch, stage: Stage) -> Tensor:
         """The arithmetic of a step: gradients, those of the whole company, and the update."""
@@ -205,16 +192,19 @@ class Trainer:
 
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
         """Draw, score, differentiate; what is recorded of it."""
-        path = self.model.draw_for_training(
-            stage.num_samples, self.generator, local=self.training.local_reparameterisation
-        )
-        terms = _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
+        terms: Terms = self._engine.score(self._score, batch, stage)
         if self.company.size > 1:  # terms of all processes add up to those of one
             share = len(batch.x) / (self._minibatches.size or self.data.total)
             terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
         loss = -terms.objective
         loss.backward()
         return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+
+    def _score(self, batch: Batch, stage: Stage) -> Terms:
+        path = self.model.draw_for_training(
+            stage.num_samples, self.generator, local=self.training.local_reparameterisation
+        )
+        return _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
 
     def _update(self) -> None:
         if self.training.gradient_norm is not None:
@@ -249,8 +239,7 @@ class Trainer:
         if any(recovered):
             # Moments of gradients that were not finite are of no use: the optimiser starts afresh.
             self.optimiser.state.clear()
-            if self._graphs is not None:
-                self._graphs.forget()
+            self._engine.forget()
             for column in (self._records, self._seconds, self._backends):
                 del column[self._good_step :]
             self.step, self._good = self._good_step, self._snapshot()

@@ -15,9 +15,9 @@ ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
 Combination: TypeAlias = Literal["best", "mixture"]
 
-Backend: TypeAlias = Literal["auto", "graph", "fused", "plain"]
+Backend: TypeAlias = Literal["auto", "graph", "fused", "compile", "plain"]
 
-BACKENDS = ("plain", "fused", "graph")  # how a step was computed, in histories
+BACKENDS = ("plain", "fused", "graph", "compile")  # how a step was computed, in histories
 _OBJECTIVES = ("elbo", "multi_sample")
 _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
@@ -60,7 +60,8 @@ class Training:
     checkpoint_every:  steps between checkpoints, where a folder for them is given.
     backend:           "plain": every sum as it is written; "fused": tables on a CPU, kernels on
                        CUDA; "graph": whole steps as CUDA graphs, "fused" where there is no CUDA or
-                       a step cannot be recorded (logged); "auto" is "graph". Histories say which.
+                       a step cannot be recorded (logged); "auto" is "graph". "compile": plain sums
+                       through torch.compile, which takes minutes first. Histories say which.
     """
 
     steps: int = 300
@@ -97,7 +98,7 @@ class Training:
         _check_choice("objective", self.objective, _OBJECTIVES)
         _check_choice("rate", self.rate, ("cosine", "constant"))
         _check_choice("combine", self.combine, ("best", "mixture"))
-        _check_choice("backend", self.backend, ("auto", "graph", "fused", "plain"))
+        _check_choice("backend", self.backend, ("auto", "graph", "fused", "compile", "plain"))
         shares = [stage.until for stage in self.stages]
         if shares != sorted(shares):
             raise InputError(f"stages must end one after the other; got {shares}. Sort them.")

@@ -1,0 +1,65 @@
+"""How the arithmetic of a step is carried out: as it is written, fused, compiled, or replayed.
+
+    auto is graph;   graph is fused where there is no CUDA, or where a step cannot be recorded
+
+What cannot be had is logged with its reason, and the next best is taken.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from deeplfm.objectives import Batch
+from deeplfm.responses.backends import plain
+from deeplfm.training.graphs import Graphs
+from deeplfm.training.schedule import BACKENDS, Backend
+
+logger = logging.getLogger(__name__)
+
+
+@final
+class Engine:
+    """Carries out steps; `used` is the place in BACKENDS of how the last one was."""
+
+    def __init__(self, backend: Backend, generator: torch.Generator, *, alone: bool) -> None:
+        self.backend: Backend = backend
+        recorded = generator.device.type == "cuda" and alone and backend in ("auto", "graph")
+        self._graphs = Graphs(generator) if recorded else None
+        self._compiled: Callable[..., Any] | None = None
+        self.used = BACKENDS.index("fused")
+
+    def forget(self) -> None:
+        """After the tensors of the optimiser were replaced."""
+        if self._graphs is not None:
+            self._graphs.forget()
+
+    def step(self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]) -> Tensor:
+        """`compute(batch)`; steps of the same key differ in their rows and random numbers only."""
+        if self._graphs is not None:
+            record = self._graphs.step(key, batch, compute)
+            if record is not None:
+                self.used = BACKENDS.index("graph")
+                return record
+        # A compiler sees through plain operations; tables and kernels of our own it cannot fuse.
+        with plain(self.backend in ("plain", "compile")):
+            record = compute(batch)
+        named = self.backend in ("plain", "compile")
+        self.used = BACKENDS.index(self.backend if named else "fused")
+        return record
+
+    def score(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """`function(*arguments)`, compiled if asked for."""
+        if self.backend != "compile":
+            return function(*arguments)
+        if self._compiled is None:
+            self._compiled = torch.compile(function, dynamic=False)
+        try:
+            return self._compiled(*arguments)
+        except RuntimeError as error:  # no compiler on this machine, or what it cannot translate
+            reason = str(error).strip().splitlines()[0]
+            logger.warning("steps are not compiled: %s", reason)
+            self.backend = "fused"
+            return function(*arguments)

@@ -1,0 +1,97 @@
+"""Every way to carry out a step gives the same training; what cannot be had is said."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import deeplfm as dlfm
+from deeplfm.models import Recipe
+from deeplfm.objectives import Batch
+from deeplfm.training import Stage, Trainer
+from deeplfm.training.schedule import BACKENDS, Backend
+
+RECIPES = {
+    "fourier": dlfm.FourierDLFM(num_features=12, hidden_dim=2),
+    "inducing": dlfm.InducingDLFM(
+        num_inducing=12, num_basis=12, hidden_dim=2, greens_function=dlfm.FirstOrder(5.0)
+    ),
+}
+
+
+def trained(recipe: Recipe, backend: Backend, device: str = "cpu", **options: Any) -> Trainer:
+    x = np.linspace(0, 1, 200)
+    y = np.stack([np.sin(9 * x), np.cos(7 * x)], axis=1)
+    data = dlfm.data.dataset(x, y)
+    scaling = dlfm.data.fit_scaling(data)
+    model = recipe.build(data, scaling, torch.Generator().manual_seed(0))
+    inputs = torch.tensor(scaling.inputs(x[:, None])).to(device, torch.float32)
+    targets = torch.tensor(scaling.targets(y)).to(device, torch.float32)
+    batch = Batch(inputs, targets, torch.ones_like(targets, dtype=torch.bool), 200)
+    training = dlfm.Training(steps=20, num_samples=3, backend=backend, **options)
+    trainer = Trainer(model.to(device, torch.float32), batch, training, 0)
+    trainer.run()
+    return trainer
+
+
+def named(trainer: Trainer) -> list[str]:
+    return [BACKENDS[code] for code in trainer.history()["backend"].tolist()]
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_tables_train_as_plain_sums_do(recipe: Recipe) -> None:
+    plain, fused = (trained(recipe, backend) for backend in ("plain", "fused"))
+    assert named(plain) == ["plain"] * 20
+    assert named(fused) == ["fused"] * 20
+    one, other = (trainer.history()["loss"] for trainer in (plain, fused))
+    # Tables are good to 1e-5 of the functions; the loss is a sum of squares over their noise.
+    torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
+    assert named(trained(recipe, "auto")) == ["fused"] * 20  # there are no graphs on a CPU
+
+
+def test_compiled_steps_are_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the compiler itself, which would take minutes: what it is given, and what comes."""
+    asked = []
+
+    def compiler(function: Any, **options: Any) -> Any:
+        asked.append(options)
+        return function
+
+    monkeypatch.setattr(torch, "compile", compiler)
+    compiled = trained(RECIPES["fourier"], "compile")
+    assert asked == [{"dynamic": False}]
+    assert named(compiled) == ["compile"] * 20
+    plain = trained(RECIPES["fourier"], "plain")
+    assert torch.equal(compiled.history()["loss"], plain.history()["loss"])
+
+
+def test_what_cannot_be_compiled_is_fused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        def fails(*_: Any) -> Any:
+            raise RuntimeError("no working compiler found\nsecond line")
+
+        return fails
+
+    monkeypatch.setattr(torch, "compile", broken)
+    with caplog.at_level(logging.WARNING):
+        trainer = trained(RECIPES["fourier"], "compile")
+    assert "steps are not compiled: no working compiler found" in caplog.text
+    assert named(trainer)[1:] == ["fused"] * 19
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs need CUDA")
+@pytest.mark.parametrize("batch_size", [None, 50])
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_recorded_steps_are_those_that_run(recipe: Recipe, batch_size: int | None) -> None:
+    """Draws, rows, rates and stages change under a recorded step as they do without."""
+    stages = (Stage(0.5, 2, frozenset({"hyperparameters"})),)
+    options = {"device": "cuda", "batch_size": batch_size, "stages": stages}
+    graph, fused = (trained(recipe, backend, **options) for backend in ("graph", "fused"))  # type: ignore[arg-type]
+    assert named(graph).count("graph") == 16  # all but two of each stage
+    torch.testing.assert_close(
+        graph.history()["loss"], fused.history()["loss"], rtol=1e-3, atol=1e-2
+    )
