@@ -1,0 +1,76 @@
+"""Sums of plane waves that all samples share, on a CPU, in buffers that are used again.
+
+sum_s(x) = Σ_r cos(ω_r·x) a_sr + sin(ω_r·x) b_sr
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+_PIECE = 2**18  # waves that exist at a time
+
+
+def plane_sum(
+    x: Float[Tensor, "S N P"],
+    frequency: Float[Tensor, "R P"],
+    cosine: Float[Tensor, "S R C"],
+    sine: Float[Tensor, "S R C"],
+) -> Float[Tensor, "S N C"]:
+    """The sums of each sample at its own points."""
+    total: Tensor = _PlaneSum.apply(x, frequency, cosine, sine)
+    return total
+
+
+class _PlaneSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, frequency: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        ctx.save_for_backward(x, frequency, cosine, sine)
+        total = x.new_empty(*x.shape[:2], cosine.shape[-1])
+        for b, n, buffers in _pieces(x, len(frequency), 2):
+            cosines, sines = _waves(x[b, n], frequency, *buffers)
+            total[b, n] = torch.baddbmm(sines @ sine[b], cosines, cosine[b])
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        x, frequency, cosine, sine = ctx.saved_tensors
+        by_x, by_frequency = torch.empty_like(x), torch.zeros_like(frequency)
+        by_cosine, by_sine = torch.zeros_like(cosine), torch.zeros_like(sine)
+        for b, n, buffers in _pieces(x, len(frequency), 4):
+            cosines, sines = _waves(x[b, n], frequency, *buffers[:2])
+            along = gradient[b, n]
+            by_cosine[b] += cosines.mT @ along
+            by_sine[b] += sines.mT @ along
+            by_phase, other = (buffer.view_as(cosines) for buffer in buffers[2:])
+            torch.bmm(along, sine[b].mT, out=by_phase).mul_(cosines)
+            by_phase.sub_(torch.bmm(along, cosine[b].mT, out=other).mul_(sines))
+            flat = by_phase.flatten(0, 1)
+            by_x[b, n] = (flat @ frequency).view_as(by_x[b, n])
+            by_frequency.addmm_(flat.mT, x[b, n].flatten(0, 1))
+        return by_x, by_frequency, by_cosine, by_sine
+
+
+def _waves(x: Tensor, frequency: Tensor, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin of the phases, each in a buffer."""
+    phase = torch.mm(x.flatten(0, 1), frequency.mT, out=first)
+    sines = torch.sin(phase, out=second)
+    shape = (*x.shape[:2], len(frequency))
+    return phase.cos_().view(shape), sines.view(shape)
+
+
+def _pieces(x: Tensor, waves: int, buffers: int) -> Iterator[tuple[slice, slice, list[Tensor]]]:
+    """Several samples, or parts of one, that have about `_PIECE` waves together."""
+    samples, points, _ = x.shape
+    rows = math.ceil(points / math.ceil(points * waves / _PIECE))
+    together = min(samples, max(1, _PIECE // max(1, rows * waves)))
+    room = [x.new_empty(together * rows, waves) for _ in range(buffers)]
+    for b in range(0, samples, together):
+        for n in range(0, points, rows):
+            some = min(together, samples - b) * min(rows, points - n)
+            yield slice(b, b + together), slice(n, n + rows), [one[:some] for one in room]
