@@ -19,7 +19,7 @@ from rich.table import Table
 from deeplfm import FourierDLFM, InducingDLFM
 from deeplfm.training import Trainer
 from one_step import milliseconds
-from step_cases import PAPER, PAPER_VIP, Case
+from step_cases import PAPER, PAPER_VIP, SMALL, SMALL_VIP, Case
 
 NAMES = {
     "batch": "batch size",
@@ -45,7 +45,8 @@ def shapes(device: str, smoke: bool) -> list[Shape]:
     doublings = 2 if smoke else 5
     large = device != "cpu"
     found = []
-    for model, recipe in (("Fourier", PAPER), ("inducing", PAPER_VIP)):
+    recipes = (SMALL, SMALL_VIP) if smoke else (PAPER, PAPER_VIP)
+    for model, recipe in zip(("Fourier", "inducing"), recipes, strict=True):
         base = Case(device, recipe, 4000, 2, 1, 64 if large else 8, batch=2000 if large else 250)
         if smoke:
             base = replace(base, rows=200, samples=2, batch=20)
@@ -55,6 +56,8 @@ def shapes(device: str, smoke: bool) -> list[Shape]:
                 "samples": (base.samples * 2**k // 2, "samples"),
                 "rows": (1000 * 10**k, "rows"),
             }
+            if smoke:
+                grown = {name: grown[name] for name in ("samples", "rows")}
             for name, (size, field) in grown.items():
                 case = replace(base, **{field: max(size, 2)})
                 if name == "batch":
@@ -64,6 +67,8 @@ def shapes(device: str, smoke: bool) -> list[Shape]:
                         continue
                     case = replace(case, batch=min(500, size // 2))
                 found.append(Shape(model, name, size, case))
+            if smoke:
+                continue
             features = 25 * 2**k
             found.append(
                 Shape(model, "features", features, replace(base, recipe=of_size(recipe, features)))

@@ -60,7 +60,9 @@ def test_everything_the_interface_promises(fitted: dlfm.DeepLFMRegressor) -> Non
     np.testing.assert_allclose(last.samples, p.samples)
     assert list(fitted.feature_names_in_) == ["t"]
     steps = fitted.history_["step"]
-    assert set(fitted.history_) == {"step", "loss", "expected_log_likelihood", "kl", "seconds"}
+    promised = {"step", "loss", "expected_log_likelihood", "kl", "seconds"}
+    assert set(fitted.history_) == promised | {"backend"}
+    assert set(fitted.history_["backend"]) == {"fused"}
     assert steps.tolist() == list(range(1, 21))
     assert (np.diff(fitted.history_["seconds"]) >= 0).all()
 

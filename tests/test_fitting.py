@@ -46,7 +46,7 @@ def test_a_short_fit_explains_the_data_in_its_own_units() -> None:
         assert np.mean(error**2) < 0.3 * 20**2
     assert p.names == ("y0", "y1", "y2")
     assert set(model.histories[0]) == {
-        "step", "loss", "expected_log_likelihood", "kl", "seconds"
+        "step", "loss", "expected_log_likelihood", "kl", "seconds", "backend"
     }  # fmt: skip
 
 

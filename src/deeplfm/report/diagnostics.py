@@ -86,7 +86,7 @@ def calibration_charts(
     ]
 
 
-def learning_chart(history: Mapping[str, Values]) -> Figure:
+def learning_chart(history: Mapping[str, np.ndarray]) -> Figure:
     """The loss by step; its two parts can be switched on in the legend."""
     rows = evenly(np.arange(len(history["step"])), _STEPS)
     steps = numbers(history["step"][rows], digits=None)

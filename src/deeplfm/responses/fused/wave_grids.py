@@ -85,9 +85,9 @@ class _GridSum(torch.autograd.Function):
         ctx.save_for_backward(omega, even, odd, versines, sines, table, rows, weights, slopes)
         ctx.grid, ctx.shape = grid, x.shape
         total = embedding_bag(
-            rows.view(samples * points, -1),
+            rows.reshape(samples * points, -1),
             table,
-            per_sample_weights=weights.view(samples * points, -1),
+            per_sample_weights=weights.reshape(samples * points, -1),
             mode="sum",
         )
         return total.view(samples, points, outputs)
@@ -132,6 +132,7 @@ def _waves(grid: Grid, omega: Tensor) -> tuple[Tensor, Tensor]:
 def _interpolation(x: Tensor, grid: Grid, sides: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows of the tables about each point, their weights and the slopes of those, [S, N, P, 8]."""
     samples, _, inputs = x.shape
+    x = x.contiguous()
     found = places(x / grid.spacing, _NODES)
     side = (x < 0).long() if sides == 2 else torch.zeros((), dtype=torch.long)
     columns = torch.arange(inputs)
