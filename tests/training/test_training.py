@@ -13,6 +13,7 @@ from deeplfm.models import DeepLFM, NoSkip
 from deeplfm.objectives import Batch
 from deeplfm.training import Stage, Trainer, Training
 from deeplfm.training.loop import CHECK_EVERY
+from deeplfm.training.optimiser import AdamW
 from small_models import deep, deep_batch, shallow
 
 
@@ -184,3 +185,24 @@ def test_bad_input(tmp_path: Path) -> None:
     Trainer(model, batch, Training(steps=1), 0).save(tmp_path / "other")
     with pytest.raises(dlfm.InputError, match="must be of the same model"):
         trainer.load(tmp_path / "other")
+
+
+def test_the_optimiser_is_that_of_torch() -> None:
+    """Rates that change, a parameter without a gradient, decay: to the last bit."""
+    generator = torch.Generator().manual_seed(0)
+    ours = [torch.nn.Parameter(torch.randn(3, 2, generator=generator)) for _ in range(2)]
+    theirs = [torch.nn.Parameter(one.detach().clone()) for one in ours]
+    mine = AdamW(ours, 0.01, 0.1)
+    reference = torch.optim.AdamW(theirs, lr=0.01, weight_decay=0.1, fused=True)
+    for step in range(5):
+        mine.set_rate(0.01 / (step + 1))
+        reference.param_groups[0]["lr"] = 0.01 / (step + 1)
+        for one, other in zip(ours[: 1 + step % 2], theirs, strict=False):
+            one.grad = torch.randn(3, 2, generator=generator)
+            other.grad = one.grad.clone()
+        mine.step()
+        reference.step()
+        mine.forget_gradients()
+        reference.zero_grad()
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.equal(one, other)

@@ -75,7 +75,7 @@ def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tens
 def _from_rest(
     layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
 ) -> Float[Tensor, "N G F"]:
-    """Sums over inputs of waves less their transients (`responses.transients`), in few rows at once.
+    """Sums over inputs of waves less their transients (`responses`), a few rows at a time.
 
     The layer's own features hold for every ODE and lag to full relative precision, at a price; a
     regression has no use for that.

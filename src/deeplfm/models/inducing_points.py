@@ -5,7 +5,6 @@
 Bumps may be read from tables over lags, which are good to 1e-11 of the largest.
 """
 
-import functools
 import math
 
 import numpy as np
@@ -15,14 +14,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.layers import InducingLayer
-from deeplfm.responses import bump_tables
 from deeplfm.responses.bump_sums import bumps_of
+from deeplfm.responses.bump_tables import bumps_by_lag
 
 Values = NDArray[np.float64]
 
 ROWS = 500  # enough to see what q can reach
 _FIRST_ROWS = 16  # of those farthest from all points: where too little is reached, if anywhere
 _ITERATIONS = 10
+# Of a table: a fit may divide its errors by the root of the jitter.
+_LAGS_PER_SCALE = 48
 
 
 def features_of(layer: InducingLayer, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D Q M"]:
@@ -75,25 +76,15 @@ def _unit_features(layer: InducingLayer, x: Tensor, *, tables: bool) -> Tensor:
     factor = posterior.gram_factor()[0][distinct]
     factor = factor / prior.variance[distinct].double().sqrt()[:, None, None]
     centers, ell = posterior.centers()[distinct], prior.lengthscale[distinct]
-    made = _from_tables(layer, x, centers, ell) if tables and layer.memory == "infinite" else None
+    g, made = layer.greens_function, None
+    if tables and layer.memory == "infinite":
+        made = bumps_by_lag(g, x, centers, ell, _LAGS_PER_SCALE)
     if made is None:
-        made = bumps_of(layer.greens_function, x[None], centers, ell, layer.memory)[0]
+        made = bumps_of(g, x[None], centers, ell, layer.memory)[0]
     bumps = made.double().permute(2, 3, 0, 1)  # Q M N D
     solved = torch.linalg.solve_triangular(factor, bumps.flatten(2), upper=False)
     features: Tensor = solved.unflatten(-1, bumps.shape[2:]).permute(2, 3, 0, 1)
     return features
-
-
-def _from_tables(layer: InducingLayer, x: Tensor, centers: Tensor, ell: Tensor) -> Tensor | None:
-    """Bumps [N, D, Q, M] from tables over lags; none where there are too few for a table."""
-    g = layer.greens_function
-    # Twice as dense as training needs: a fit may divide its errors by the root of the jitter.
-    reach = [scale / 2 for scale in bump_tables.scales(g, ell)]
-    if not bump_tables.many_lags(x[None], centers, reach):
-        return None
-    tables = bump_tables.lag_tables(g, x[None], centers, ell, reach)
-    bumps = [tables.bumps(x[:, p], centers[..., p], p) for p in range(x.shape[1])]
-    return functools.reduce(torch.mul, bumps)
 
 
 def typical_distance(values: Float[Tensor, "N P"]) -> Float[Tensor, " P"]:

@@ -16,6 +16,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import bump_tables
 from deeplfm.responses.backends import by_kernels, by_tables
 from deeplfm.responses.fused.bump_grids import bump_grid_sum
+from deeplfm.responses.fused.bump_polynomials import polynomial_sum
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
 
@@ -49,7 +50,11 @@ def bump_sum(
             coefficients = coefficients * gain.prod(-1)[:, None, None]
         return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
-        tables = bump_tables.tables(greens_function, x, centers, lengthscale)
+        arguments = (greens_function, x, centers, lengthscale)
+        whole = bump_tables.polynomials_of(*arguments)
+        if whole is not None:
+            return polynomial_sum(x, coefficients.flatten(2), whole.bumps, whole.stretches)
+        tables = bump_tables.tables(*arguments)
         if tables is not None:
             return bump_grid_sum(x, coefficients.flatten(2), tables.values, tables.axes)
 

@@ -17,8 +17,9 @@ from torch.func import functional_call
 
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.fused.bump_grids import Axis
+from deeplfm.responses.fused.bump_polynomials import Stretch, polynomials, stretch
 from deeplfm.responses.fused.first_order import first_order_bump
-from deeplfm.responses.fused.interpolation import Places, places
+from deeplfm.responses.fused.interpolation import Places, interpolate, places
 from deeplfm.responses.systems import system_bump_response
 
 _LAGS, _POINTS = 6, 4  # nodes of an interpolation
@@ -26,8 +27,56 @@ _LAGS, _POINTS = 6, 4  # nodes of an interpolation
 # and nodes over lags for each of them.
 _PER_SCALE = 10
 _LAGS_PER_POINT = {torch.float32: 1, torch.float64: 3}
+_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of polynomials, relative to a bump
+_OSCILLATING = 20  # how much longer a bump takes with complex poles
 _LARGEST = 2**24  # entries of the tables of one layer
 _WINDOWS = 2**20  # entries of windows at a time
+
+
+class Polynomials(NamedTuple):
+    """All bumps along each input as polynomials, [D, r, J] with J = Q·M; D is 1 for G = δ."""
+
+    bumps: list[Tensor]
+    stretches: list[Stretch]
+
+
+def polynomials_of(
+    g: GreensFunction,
+    x: Float[Tensor, "S N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+) -> Polynomials | None:
+    """Polynomials along the stretches of `x`, or none where it is too long for them."""
+    ends = torch.stack([*_ends(x), _scales(g, lengthscale)]).double()
+    if 0 in centers.shape or not bool(ends.isfinite().all()):
+        return None
+    columns = zip(*(row.tolist() for row in ends), strict=True)
+    found = [stretch(low, high, scale, _TOLERANCE[x.dtype]) for low, high, scale in columns]
+    stretches = [one for one in found if one is not None]
+    if len(stretches) < len(found):
+        return None
+    count = sum(one.size for one in stretches) * (1 if g.order < 2 else _OSCILLATING)
+    if 2 * count > x.shape[0] * x.shape[1]:
+        return None
+    z, ell = (part.double() for part in (centers.flatten(0, 1), lengthscale))
+    ell = ell.repeat_interleave(centers.shape[1], dim=0)  # J P
+    bumps = []
+    for p, one in enumerate(stretches):
+        lags = one.nodes()[:, None] - z[:, p]  # r J
+        values = _single_input(g, lags, ell[:, p], p)
+        bumps.append(polynomials(values).to(x.dtype))
+    return Polynomials(bumps, stretches)
+
+
+def _single_input(g: GreensFunction, lags: Tensor, ell: Tensor, p: int) -> Float[Tensor, "D r J"]:
+    """h of one input at the lags, float64, with gradients to lags, ℓ and the ODE."""
+    if g.order == 1:
+        (factor,) = g.factors
+        rate = factor[0][:, p].double()[:, None, None]
+        response = first_order_bump(lags, ell, rate)
+        return rate * response if g.normalised else response
+    whole = _respond(g, lags[None], ell)  # D P r J, all inputs at the lags of this one
+    return whole[:, p] if whole.ndim == 4 else whole
 
 
 class Tables(NamedTuple):
@@ -75,6 +124,34 @@ def tables(
         values.append(own[0] if len(own) == 1 else torch.cat(own, dim=-1))
     axes = [Axis(*both) for both in zip(first.tolist(), spacing.tolist(), strict=True)]
     return Tables(values, axes)
+
+
+def bumps_by_lag(
+    g: GreensFunction,
+    x: Float[Tensor, "N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+    per_scale: int,
+) -> Float[Tensor, "N D Q M"] | None:
+    """Every bump at every point, from tables with so many lags per scale; none for too few."""
+    low, high = _ends(x[None])
+    z_low, z_high = _ends(centers)
+    spacing = _scales(g, lengthscale) / per_scale
+    first = low - z_high - _LAGS * spacing
+    count = ((high - z_low - first) / spacing).max() + 2 * _LAGS
+    if not 8 * float(count) < len(x) * centers.shape[1]:
+        return None
+    lags = (first[:, None] + spacing[:, None] * torch.arange(int(count))).double()
+    forces = []
+    for ell, z in zip(lengthscale, centers, strict=True):
+        product: Tensor | None = None
+        for p, table in enumerate(_exact(g, lags, ell, x.dtype)):
+            position = (x[:, None, p] - z[:, p] - first[p]) / spacing[p]  # N M
+            bumps = interpolate(table[:, None], position.view(1, -1), _LAGS)
+            bumps = bumps.view(*position.shape, -1)
+            product = bumps if product is None else product * bumps
+        forces.append(product)
+    return torch.stack([one for one in forces if one is not None]).permute(1, 3, 0, 2)
 
 
 def _outputs(g: GreensFunction) -> int:
@@ -159,21 +236,29 @@ def _exact(
         if g.normalised:
             response = rate * response
         return response.to(dtype)
-    module = _Response(g)
-    parts = [*module.named_parameters(), *module.named_buffers()]
-    double = {name: value.double() for name, value in parts}
-    whole: Tensor = functional_call(module, double, (lags, lengthscale.double()[:, None]))
+    whole = _respond(g, lags, lengthscale.double()[:, None], trailing=1)
     response = whole if whole.ndim == 3 else whole[None]  # D P K; G = δ has one output
     return response.permute(1, 2, 0).to(dtype)
+
+
+def _respond(g: GreensFunction, lags: Tensor, ell: Tensor, trailing: int = 2) -> Tensor:
+    """In float64, with gradients to the parameters as they are."""
+    module = _Response(g, trailing)
+    parts = [*module.named_parameters(), *module.named_buffers()]
+    double = {name: value.double() for name, value in parts}
+    whole: Tensor = functional_call(module, double, (lags, ell))
+    return whole
 
 
 class _Response(nn.Module):
     """A bump response as a function of parameters, whose type `functional_call` may replace."""
 
-    def __init__(self, g: GreensFunction) -> None:
+    def __init__(self, g: GreensFunction, trailing: int) -> None:
         super().__init__()
-        self.g = g
+        self.g, self.trailing = g, trailing
 
     def forward(self, lags: Tensor, lengthscale: Tensor) -> Tensor:
         center = torch.zeros_like(lags)
-        return system_bump_response(self.g, lags, center, lengthscale, "infinite", trailing=1)
+        return system_bump_response(
+            self.g, lags, center, lengthscale, "infinite", trailing=self.trailing
+        )

@@ -9,6 +9,7 @@ over one input each, tables do with far fewer of them (`fused.wave_grids`).
 
 from typing import Any
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -73,7 +74,8 @@ def wave_sum(
         from deeplfm.responses.fused.triton_planes import plane_wave_sums
 
         return plane_wave_sums(x, frequency[0], versine, sine)
-    batch = torch.broadcast_shapes(x.shape[:-2], frequency.shape[:-2])
+    # NumPy's: that of torch imports symbolic algebra first, for a second.
+    batch = np.broadcast_shapes(x.shape[:-2], frequency.shape[:-2])
     flat = [
         part.expand(*batch, *part.shape[-2:]).reshape(-1, *part.shape[-2:])
         for part in (x, frequency, versine, sine)

@@ -56,7 +56,7 @@ class Company:
             )
         return slice(self.rank, None, self.size)
 
-    def sum_gradients(self, parameters: Sequence[nn.Parameter], record: Tensor) -> Tensor:
+    def sum_gradients(self, parameters: Sequence[Tensor], record: Tensor) -> Tensor:
         """Gradients of all processes added up, in place; `record` likewise, as what is returned."""
         if self.size == 1:
             return record
@@ -179,7 +179,6 @@ def _reaching_the_others() -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (RuntimeError, ValueError) as error:
-        atexit.unregister(_leave)  # which would wait for those that are gone
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ProcessError(
             "all processes of a run must stay to its end; another one has ended or does not "

@@ -23,6 +23,7 @@ from deeplfm.responses.backends import plain
 from deeplfm.training.distributed import ALONE, Company
 from deeplfm.training.graphs import Graphs
 from deeplfm.training.minibatches import Minibatches
+from deeplfm.training.optimiser import AdamW
 from deeplfm.training.schedule import BACKENDS, Stage, Training
 
 CHECK_EVERY = 50
@@ -55,16 +56,8 @@ class Trainer:
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
+        self.optimiser = AdamW(learnt, training.learning_rate, training.weight_decay)
         on_cuda = data.x.device.type == "cuda"
-        # A rate in a tensor can change under a step that was recorded.
-        self._rate = torch.tensor(training.learning_rate, device=data.x.device)
-        self.optimiser = torch.optim.AdamW(
-            learnt,
-            lr=self._rate if on_cuda else training.learning_rate,
-            weight_decay=training.weight_decay,
-            capturable=on_cuda,
-            fused=True,
-        )
         recorded = on_cuda and company.size == 1 and training.backend in ("auto", "graph")
         self._graphs = Graphs(self.generator) if recorded else None
         self.step = 0
@@ -130,7 +123,7 @@ class Trainer:
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for index, parameter in enumerate(self._parameters()):
             for name, value in self.optimiser.state.get(parameter, {}).items():
-                state[f"optimiser.{index}.{name}"] = torch.as_tensor(value)
+                state[f"optimiser.{index}.{name}"] = value
         state |= {_generator(rank): value for rank, value in enumerate(generators)}
         state["step"] = torch.tensor(self.step)
         state["seed"] = torch.tensor(self._minibatches.seed)
@@ -156,7 +149,7 @@ class Trainer:
             entries = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
             if entries:
                 self.optimiser.state[parameter] = {
-                    name: value.to(self._rate.device) if name == "step" else value.to(parameter)
+                    name: value.to(parameter.device) if name == "step" else value.to(parameter)
                     for name, value in entries.items()
                 }
         if self._graphs is not None:
@@ -206,13 +199,8 @@ class Trainer:
         for role, parameters in self.roles.items():
             for parameter in parameters:
                 parameter.requires_grad_(id(parameter) in self._learnt and role not in stage.frozen)
-        rate = self.training.learning_rate_at(self.step)
-        for group in self.optimiser.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimiser.set_rate(self.training.learning_rate_at(self.step))
+        self.optimiser.forget_gradients()
         return stage
 
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
@@ -278,8 +266,8 @@ class Trainer:
     def _snapshot(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
 
-    def _parameters(self) -> list[nn.Parameter]:
-        return [p for group in self.optimiser.param_groups for p in group["params"]]
+    def _parameters(self) -> list[Tensor]:
+        return self.optimiser.parameters
 
 
 def _generator(rank: int) -> str:

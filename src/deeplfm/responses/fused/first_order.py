@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 
 def first_order_bump(lag: Tensor, lengthscale: Tensor, rate: Tensor) -> Tensor:
-    """h at constant lags, for arguments that broadcast, float64."""
+    """h, for arguments that broadcast, float64."""
     response: Tensor = _FirstOrderBump.apply(lag, lengthscale, rate)
     return response
 
@@ -36,13 +36,11 @@ class _FirstOrderBump(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         lag, ell, rate, here, response = ctx.saved_tensors
         square = ell.square()
+        by_lag = here - rate * response
         by_rate = (rate * square - lag) * response - square * here
-        by_ell = (response - lag * (here - rate * response) + rate * by_rate) / ell
-        return (
-            None,
-            (gradient * by_ell).sum_to_size(ell.shape),
-            (gradient * by_rate).sum_to_size(rate.shape),
-        )
+        by_ell = (response - lag * by_lag + rate * by_rate) / ell
+        parts = ((lag, by_lag), (ell, by_ell), (rate, by_rate))
+        return tuple((gradient * by).sum_to_size(argument.shape) for argument, by in parts)
