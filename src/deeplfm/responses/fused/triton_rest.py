@@ -18,7 +18,8 @@ from torch.autograd.function import once_differentiable
 from deeplfm.responses.fused import triton_rest_kernels as kernels
 from deeplfm.responses.fused.triton_blocks import block_of, blocks
 
-_ROWS, _WAVES = 16, 64  # of a tile of features
+_ROWS, _WAVES = 8, 32  # of a tile of features
+_KEPT = 2**24  # features, kept for the backward pass: more are made again
 _BLOCK = 128
 
 
@@ -51,7 +52,7 @@ class _Sizes(NamedTuple):
 
 
 class _FromRest(torch.autograd.Function):
-    """Keeps its arguments only."""
+    """Keeps its arguments, and the features where they are few."""
 
     @staticmethod
     def forward(
@@ -65,13 +66,14 @@ class _FromRest(torch.autograd.Function):
         offset: Tensor,
     ) -> Tensor:
         decay, weights = decay.contiguous(), weights.contiguous()
-        ctx.save_for_backward(x, shared, omega, decay, amplitude, weights, offset)
-        size = ctx.size = _Sizes(*omega.shape, 0 if x is None else x.shape[2], *weights.shape[:2])
+        size = ctx.size = _sizes(x, omega, weights)
         table = _table(size, omega, decay, amplitude)
-        known = None
+        known = waves = None
         if shared is not None:
             waves = _features(size, shared, table, decay)
             known = _product(size, waves, weights)
+            waves = waves if waves.numel() <= _KEPT else None
+        ctx.save_for_backward(x, shared, omega, decay, amplitude, weights, table, waves)
         if x is None:
             return offset.expand(size.samples, 0, -1) if known is None else known + offset
         points = x.shape[1]
@@ -93,16 +95,15 @@ class _FromRest(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, shared, omega, decay, amplitude, weights, _ = ctx.saved_tensors
+        x, shared, omega, decay, amplitude, weights, table, waves = ctx.saved_tensors
         size: _Sizes = ctx.size
-        table = _table(size, omega, decay, amplitude)
         by_x = by_shared = by_weights = None
         own = alike = decay  # sums of gradients, where there are such inputs
         if x is not None:
             by_x, by_weights, own = _own_gradients(size, x, table, decay, weights, gradient)
         tail = 1
         if shared is not None:
-            waves = _features(size, shared, table, decay)
+            waves = _features(size, shared, table, decay) if waves is None else waves
             columns = _columns(size, gradient)
             by_weights = _weight_gradients(size, columns, waves, by_weights)
             by_waves = _feature_gradients(size, columns, weights)
@@ -120,6 +121,13 @@ class _FromRest(torch.autograd.Function):
         )
         by_offset = gradient.sum((0, 1)) if ctx.needs_input_grad[6] else None
         return by_x, by_shared, by_omega, by_decay, by_amplitude, by_weights, by_offset
+
+
+def _sizes(x: Tensor | None, omega: Tensor, weights: Tensor) -> _Sizes:
+    groups, forces, waves, inputs = omega.shape
+    samples, outputs, _ = weights.shape
+    own = 0 if x is None else x.shape[2]
+    return _Sizes(groups, forces, waves, inputs, own, samples, outputs)
 
 
 def _table(size: _Sizes, omega: Tensor, decay: Tensor, amplitude: Tensor) -> Tensor:
@@ -145,6 +153,7 @@ def _features(size: _Sizes, shared: Tensor, table: Tensor, decay: Tensor) -> Ten
         **size.constants,
         ROWS=_ROWS,
         WAVES=_WAVES,
+        num_warps=1,
     )
     return features
 
@@ -152,9 +161,10 @@ def _features(size: _Sizes, shared: Tensor, table: Tensor, decay: Tensor) -> Ten
 def _product(size: _Sizes, waves: Tensor, weights: Tensor) -> Tensor:
     """[S, N, D], in whatever order the product leaves it."""
     if size.groups == 1:
-        product = waves[0] @ weights.flatten(0, 1).mT  # N SD
-        return product.unflatten(-1, (size.samples, size.outputs)).transpose(0, 1)
-    return torch.bmm(waves, weights.permute(1, 2, 0)).permute(2, 1, 0)  # D N S before
+        flat = waves[0] @ weights.flatten(0, 1).mT
+        return flat.reshape(-1, size.samples, size.outputs).transpose(0, 1)
+    product = torch.bmm(waves, weights.permute(1, 2, 0))  # D N S
+    return product.permute(2, 1, 0)
 
 
 def _columns(size: _Sizes, gradient: Tensor) -> Tensor:
@@ -225,5 +235,6 @@ def _shared_gradients(
         WITH_X=with_x,
         ROWS=_ROWS,
         WAVES=_WAVES,
+        num_warps=1,
     )
     return by_x.sum(0) if with_x else None, sums.sum(0)
