@@ -10,7 +10,7 @@ that many noisy ones at once do not undo a fit.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -85,12 +85,15 @@ class DiagonalGaussian(VariationalGaussian):
         return torch.diag_embed(self.std)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        return self.mean + self.std * self._noise(num_samples, generator)
+        noise = self._noise(num_samples, generator)
+        fixed = (self.center, self.frame, self.unit)
+        draws: Tensor = _DiagonalDraw.apply(self.shift, self.log_diagonal, *fixed, noise)
+        return draws
 
     def kl(self) -> Tensor:
-        # e^{2a} - 1 - 2a per entry of the diagonal: no cancellation near the prior.
-        twice = 2 * (self.log_diagonal + self.frame.log())
-        return (self.mean.square() + torch.expm1(twice) - twice).sum(-1) / 2
+        fixed = (self.center, self.frame, self.unit)
+        divergence: Tensor = _DiagonalKL.apply(self.shift, self.log_diagonal, *fixed)
+        return divergence
 
     def set(self, mean: Tensor, factor: Tensor) -> None:
         """`factor` diagonal."""
@@ -120,21 +123,20 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.center + _times(self.frame, self.unit * self.shift)
+        return _mean(self.shift, *self._fixed())
 
     @property
     def factor(self) -> Tensor:
-        return self.frame @ self._relative()
+        return self.frame @ _lower(self.below_diagonal, self.log_diagonal)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        relative = self.unit * self.shift + _times(self._relative(), noise)
-        return self.center + _times(self.frame, relative)
+        draws: Tensor = _FullDraw.apply(*self._learnt(), *self._fixed(), noise)
+        return draws
 
     def kl(self) -> Tensor:
-        twice = 2 * (self.log_diagonal + self.frame.diagonal(dim1=-2, dim2=-1).log())
-        below = torch.tril(self.factor, diagonal=-1).square().sum(-1)
-        return (self.mean.square() + torch.expm1(twice) - twice + below).sum(-1) / 2
+        divergence: Tensor = _FullKL.apply(*self._learnt(), *self._fixed())
+        return divergence
 
     def set(self, mean: Tensor, factor: Tensor) -> None:
         """`factor` lower triangular."""
@@ -151,17 +153,128 @@ class FullGaussian(VariationalGaussian):
             for learnt in (self.shift, self.log_diagonal, self.below_diagonal):
                 learnt.zero_()
 
-    def _relative(self) -> Tensor:
-        """B."""
-        diagonal = torch.diag_embed(torch.exp(self.log_diagonal))
-        return torch.tril(self.below_diagonal, diagonal=-1) + diagonal
+    def _learnt(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.shift, self.log_diagonal, self.below_diagonal
+
+    def _fixed(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.center, self.frame, self.unit
 
 
-def _times(matrix: Tensor, vectors: Tensor) -> Tensor:
-    """[..., F, F] times [(S), ..., F]."""
-    if vectors.ndim < matrix.ndim:
-        return torch.einsum("...fk,...k->...f", matrix, vectors)
-    return torch.einsum("...fk,s...k->s...f", matrix, vectors)
+# What follows is each formula with its gradient in few operations: a step of training is bound by
+# their number. Gradients that are differentiated in turn come from the formula itself.
+
+
+class _DiagonalDraw(torch.autograd.Function):
+    """μ + c ε, c the diagonal of C."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
+        shift, log, center, frame, unit, noise = arguments
+        scale, std = unit * frame, torch.exp(log).mul_(frame)
+        ctx.save_for_backward(*arguments, scale, std)
+        return torch.addcmul(torch.addcmul(center, scale, shift), std, noise)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,), (_, log, _, frame, unit, noise, scale, std) = gradients, ctx.saved_tensors
+        if torch.is_grad_enabled():
+            scale, std = unit * frame, frame * torch.exp(log)
+        by_shift, by_log = gradient.sum(0) * scale, (gradient * noise).sum(0) * std
+        return by_shift, by_log, None, None, None, None
+
+
+class _DiagonalKL(torch.autograd.Function):
+    """½ Σ μ² + e^{2a} - 1 - 2a with c = e^a: no cancellation near the prior."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
+        shift, log, center, frame, unit = arguments
+        scale = unit * frame
+        mean, twice = torch.addcmul(center, scale, shift), (frame.log() + log).mul_(2)
+        growth = torch.expm1(twice)
+        ctx.save_for_backward(*arguments, scale.mul_(mean), growth)
+        return torch.addcmul(growth - twice, mean, mean).sum(-1).div_(2)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        shift, log, center, frame, unit, pull, growth = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            pull = unit * frame * (center + unit * frame * shift)
+            growth = torch.expm1(2 * (log + frame.log()))
+        gradient = gradients[0][..., None]
+        return gradient * pull, gradient * growth, None, None, None
+
+
+class _FullDraw(torch.autograd.Function):
+    """μ0 + C0 (u a + B ε)."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
+        shift, log, below, center, frame, unit, noise = arguments
+        ctx.save_for_backward(log, frame, unit, noise)
+        relative = (_lower(below, log) @ _columns(noise)).add_((unit * shift)[..., None])
+        return (frame @ relative).add_(center[..., None]).movedim(-1, 0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,), (log, frame, unit, noise) = gradients, ctx.saved_tensors
+        by_relative = frame.mT @ _columns(gradient)
+        by_lower = by_relative @ _columns(noise).mT
+        by_log = by_lower.diagonal(dim1=-2, dim2=-1) * torch.exp(log)
+        by_below = torch.tril(by_lower, diagonal=-1)
+        return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None
+
+
+class _FullKL(torch.autograd.Function):
+    """½ (|μ|² + what is below the diagonal of C, squared + Σ e^{2a} - 1 - 2a of its diagonal)."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
+        shift, log, below, *fixed = arguments
+        mean, beside, growth, twice = _full_parts(shift, log, below, *fixed)
+        ctx.save_for_backward(*arguments, mean, beside, growth)
+        own = torch.addcmul(growth - twice, mean, mean).sum(-1)
+        return own.add_(beside.square().sum((-2, -1))).div_(2)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        *arguments, mean, beside, growth = ctx.saved_tensors
+        _, log, _, _, frame, unit = arguments
+        if torch.is_grad_enabled():
+            mean, beside, growth, _ = _full_parts(*arguments)
+        gradient = gradients[0][..., None]
+        by_shift = unit * gradient * (frame.mT @ mean[..., None])[..., 0]
+        by_lower = frame.mT @ (gradient[..., None] * beside)
+        by_log = torch.addcmul(
+            gradient * growth, by_lower.diagonal(dim1=-2, dim2=-1), torch.exp(log)
+        )
+        return by_shift, by_log, torch.tril(by_lower, diagonal=-1), None, None, None
+
+
+def _full_parts(
+    shift: Tensor, log: Tensor, below: Tensor, center: Tensor, frame: Tensor, unit: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """μ, C below its diagonal, e^{2a} - 1 and 2a."""
+    twice = 2 * (log + frame.diagonal(dim1=-2, dim2=-1).log())
+    beside = torch.tril(frame @ _lower(below, log), diagonal=-1)
+    return _mean(shift, center, frame, unit), beside, torch.expm1(twice), twice
+
+
+def _mean(shift: Tensor, center: Tensor, frame: Tensor, unit: Tensor) -> Tensor:
+    """μ of a full Gaussian."""
+    return center + (frame @ (unit * shift)[..., None])[..., 0]
+
+
+def _lower(below: Tensor, log: Tensor) -> Tensor:
+    """B, of its diagonal in logarithms and what is below it."""
+    lower = torch.tril(below, diagonal=-1)
+    lower.diagonal(dim1=-2, dim2=-1).copy_(torch.exp(log))
+    return lower
+
+
+def _columns(samples: Tensor) -> Tensor:
+    """[S, ..., F] as [..., F, S]."""
+    return samples.movedim(0, -1)
 
 
 def _check(sizes: Sequence[int], mean: Tensor, factor: Tensor) -> None:

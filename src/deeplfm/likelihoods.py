@@ -90,7 +90,8 @@ class Gaussian(Likelihood):
 
     def log_density(self, y: Tensor, f: Tensor) -> Tensor:
         variance = self.noise_variance
-        return -((y - f).square() / variance + torch.log(2 * math.pi * variance)) / 2
+        constant = torch.log(2 * math.pi * variance) * -0.5
+        return torch.addcmul(constant, (y - f).square(), -0.5 / variance)
 
     def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
         return f + self.noise_variance.sqrt() * normal(f.shape, generator, f)

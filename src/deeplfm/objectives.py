@@ -14,7 +14,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from deeplfm.likelihoods import Gaussian
 from deeplfm.models import DeepLFM
+from deeplfm.responses.backends import by_kernels
 
 
 class Batch(NamedTuple):
@@ -43,8 +45,14 @@ Objective: TypeAlias = Callable[[DeepLFM, Batch, Path], Terms]
 
 def elbo(model: DeepLFM, batch: Batch, path: Path) -> Terms:
     """The evidence lower bound with the functions of `path`."""
-    densities = model.likelihood.log_prob(batch.y, path(batch.x), batch.observed)
-    return Terms(_scale(batch) * densities.mean(0).sum(), model.kl())
+    f, likelihood = path(batch.x), model.likelihood
+    if isinstance(likelihood, Gaussian) and f.numel() and by_kernels(f):
+        from deeplfm.responses.fused.triton_gaussian import gaussian_log_density
+
+        known = (batch.y, batch.observed, likelihood.noise_variance)
+        return Terms(gaussian_log_density(f, *known, _scale(batch)), model.kl())
+    densities = likelihood.log_prob(batch.y, f, batch.observed)
+    return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl())
 
 
 def multi_sample(model: DeepLFM, batch: Batch, path: Path) -> Terms:

@@ -1,8 +1,6 @@
 """The fused kernels against the plain sums, values and all gradients; on a CPU interpreted."""
 
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -13,53 +11,14 @@ from deeplfm.responses.backends import plain
 from deeplfm.responses.bump_sums import bump_sum
 from deeplfm.responses.bumps import bump_response
 from deeplfm.responses.wave_sums import input_sums, wave_sum
+from fused_kernels import BOTH, DEVICE, EPS, compare, missing_for_kernels, uniform
 
-# Kernels are compiled or interpreted by what this says when Triton is imported.
-if not torch.cuda.is_available() and "triton" not in sys.modules:
-    os.environ["TRITON_INTERPRET"] = "1"
-pytest.importorskip("triton", reason="the fused kernels need Triton")
-if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
-    pytest.skip("Triton was imported to compile, and there is no GPU", allow_module_level=True)
+if missing_for_kernels():
+    pytest.skip(missing_for_kernels(), allow_module_level=True)
 
 from deeplfm.responses.fused.triton_bumps import first_order_bump_sums
 from deeplfm.responses.fused.triton_fourier import fourier_sums
 from deeplfm.responses.fused.triton_planes import plane_wave_sums
-
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-EPS = {torch.float32: 2.0**-24, torch.float64: 2.0**-53}
-BOTH = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["float32", "float64"])
-
-
-def uniform(*shape: int, low: float = -1.0, high: float = 1.0, seed: int = 0) -> Tensor:
-    generator = torch.Generator().manual_seed(seed + sum(shape))
-    numbers = torch.rand(*shape, generator=generator, dtype=torch.float64)
-    return low + (high - low) * numbers
-
-
-def compare(
-    fused: Callable[..., Tensor],
-    plain: Callable[..., Tensor],
-    arguments: Sequence[Tensor],
-    dtype: torch.dtype,
-    roundings: float,
-) -> None:
-    """Values and gradients, within roundings of the largest; the plain ones are in float64."""
-    arguments = [argument.to(dtype) for argument in arguments]  # the same numbers for both
-    exact = [argument.double().clone().requires_grad_() for argument in arguments]
-    ours = [argument.to(DEVICE).clone().requires_grad_() for argument in arguments]
-    value, expected = fused(*ours), plain(*exact)
-    assert value.dtype == dtype
-    assert value.shape == expected.shape
-    weights = uniform(*expected.shape, seed=7).to(dtype)
-    (value * weights.to(DEVICE)).sum().backward()
-    (expected * weights.double()).sum().backward()
-    pairs = [(value, expected), *((a.grad, b.grad) for a, b in zip(ours, exact, strict=True))]
-    for found, wanted in pairs:
-        assert found is not None
-        assert wanted is not None
-        assert found.shape == wanted.shape
-        error = (found.detach().cpu().double() - wanted.detach()).abs().max()
-        assert error <= roundings * EPS[dtype] * wanted.detach().abs().max(), found.shape
 
 
 def plain_fourier(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
+from deeplfm.forces.inverse_factor import inverse_gram_factor
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
 from deeplfm.gaussians import FullGaussian
@@ -113,14 +114,23 @@ class InducingPosterior(nn.Module):
         path = self.prior.draw(num_samples, num_basis, generator, shared_basis=in_training)
         whitened = self.whitened.draw(num_samples, generator)
         eta = normal(whitened.shape, generator, whitened)
-        factor, epsilon = self._unchecked_factor() if in_training else self.gram_factor()
         z = self.centers()
-        residual = path.waves_at(z).double() + epsilon.sqrt()[:, None] * eta.double()
-        # c = L^{-T} (v' - L^{-1} (Φ_z w + √ε η)), with draws as the columns of each force.
-        residual = torch.linalg.solve_triangular(factor, residual.permute(1, 2, 0), upper=False)
-        difference = whitened.double().permute(1, 2, 0) - residual
-        weights = torch.linalg.solve_triangular(factor.mT, difference, upper=True)
-        coefficients = (self.prior.variance.double()[:, None, None] * weights).permute(2, 0, 1)
+        known, variance = (part.double() for part in (path.waves_at(z), self.prior.variance))
+        # c = σ² L^{-T} (v' - L^{-1} (Φ_z w + √ε η)), with draws as the columns of each force.
+        target, known, noise = (part.double().permute(1, 2, 0) for part in (whitened, known, eta))
+        if in_training:
+            root, std = self.relative_jitter.double().sqrt(), variance.sqrt()[:, None, None]
+            inverse = self._inverse_factor()
+            residual = inverse @ (known / std + root * noise)
+            weights = std * (inverse.mT @ (target - residual))
+        else:
+            factor, epsilon = self.gram_factor()
+            residual = torch.linalg.solve_triangular(
+                factor, known + epsilon.sqrt()[:, None, None] * noise, upper=False
+            )
+            weights = torch.linalg.solve_triangular(factor.mT, target - residual, upper=True)
+            weights = variance[:, None, None] * weights
+        coefficients = weights.permute(2, 0, 1)
         return replace(path, centers=z, coefficients=coefficients.to(path.theta.dtype))
 
     def centers(self) -> Float[Tensor, "Q M P"]:
@@ -131,13 +141,13 @@ class InducingPosterior(nn.Module):
         """L and ε of Kzz + εI, float64, with more jitter where it must be."""
         return jittered_cholesky(*self._gram(), self.jitter)
 
-    def _unchecked_factor(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
-        """The same with the jitter as it is, and NaN where that fails."""
-        gram, variance = self._gram()
-        epsilon = self.relative_jitter.double() * variance
-        identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-        factor, info = torch.linalg.cholesky_ex(gram + epsilon[:, None, None] * identity)
-        return torch.where(info[:, None, None] > 0, torch.nan, factor), epsilon
+    def _inverse_factor(self) -> Float[Tensor, "Q2 M M"]:
+        """σL^{-1} with the jitter as it is, and NaN where that fails; one for forces that agree."""
+        ell = self.prior.lengthscale
+        if self.prior.shared_lengthscale and self.inducing_inputs.ndim == 2:
+            ell = ell[:1]
+        z = self.inducing_inputs if self.inducing_inputs.ndim == 3 else self.inducing_inputs[None]
+        return inverse_gram_factor(z.double(), ell.double(), self.relative_jitter.double())
 
     def _gram(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
         z, variance = self.inducing_inputs.double(), self.prior.variance.double()

@@ -18,6 +18,7 @@ from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
+from deeplfm.responses.backends import by_kernels
 from deeplfm.responses.transients import transients
 from deeplfm.responses.wave_sums import at_side, input_sums, wave_sum
 
@@ -59,8 +60,10 @@ class FourierPath:
         """The same through sums of waves, with the ODE in their weights."""
         layer = self.layer
         g = layer.greens_function
-        omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
         from_rest = layer.memory == "zero" and g.order > 0
+        if from_rest and self._has_kernels(x):
+            return self._by_kernels(x, shared)
+        omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
         even, odd = self._folded(self._response(omega), g.order if from_rest else None)
         if layer.plane_wave:
             return self._plane_waves(x, omega, even, odd)
@@ -72,6 +75,33 @@ class FourierPath:
         if not from_rest:
             return total + even.sum((0, -2, -1))[:, None]
         return total + self._transients(join(x, shared), omega, even, odd)
+
+    def _has_kernels(self, x: Tensor) -> bool:
+        layer = self.layer
+        simple = layer.greens_function.order == 1 and layer.phases is None and not layer.plane_wave
+        return simple and len(self.omega) == 1 and x.shape[1] > 0 and by_kernels(x)
+
+    def _by_kernels(self, x: Tensor, shared: Tensor | None) -> Tensor:
+        """One ODE of first order from rest: no weights per input, no transients."""
+        from deeplfm.responses.fused.triton_rest import first_order_from_rest
+
+        layer, g, weights = self.layer, self.layer.greens_function, self._output_weights()
+        own: Tensor | None = x
+        if len(x) == 1 and len(weights) > 1:  # nothing is a sample's own
+            own, shared = None, join(x, shared)[0]
+        (factor,) = g.factors
+        amplitude, gain = layer.amplitudes(), g.gain(trailing=1)
+        if isinstance(gain, Tensor):
+            amplitude = amplitude * gain
+        return first_order_from_rest(
+            own, shared, self.omega[0], factor[0], amplitude, weights, layer.offset
+        )
+
+    def _output_weights(self) -> Tensor:
+        """[S, D, 2QR], also where outputs share their forces."""
+        if self.layer.output_sensitivities is None:
+            return self.weights
+        return (self.layer.output_sensitivities[..., None] * self.weights[:, None]).flatten(2)
 
     def _transients(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
         rise, others = transients(self.layer.greens_function, x)
@@ -124,9 +154,7 @@ class FourierPath:
         (-1)^n times the conjugate.
         """
         layer, (forces, count) = self.layer, self.omega.shape[2:4]
-        weights = self.weights
-        if layer.output_sensitivities is not None:
-            weights = layer.output_sensitivities[..., None] * weights[:, None]
+        weights = self._output_weights()
         weights = weights.reshape(len(weights), layer.num_outputs, 1, forces, 2, count)
         cosine, sine = (part.flatten(-2) for part in weights.unbind(-2))
         if layer.phases is not None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.parameters import Quantity
 from deeplfm.randomness import normal
+from deeplfm.responses.backends import by_kernels
 
 Treatment: TypeAlias = Literal["fixed_noise", "resampled", "prior_draws"]
 
@@ -78,7 +79,12 @@ class Frequencies(nn.Module):
         ell: Tensor = self.lengthscale()
         if self.treatment == "prior_draws":
             return torch.zeros((), dtype=ell.dtype, device=ell.device)
-        _, log_std = self._inferred()
+        location, log_std = self._inferred()
+        if by_kernels(ell):
+            from deeplfm.responses.fused.triton_frequencies import frequency_kl
+
+            fixed = self.noise if self.treatment == "fixed_noise" else None
+            return frequency_kl(location, log_std, fixed, ell)
         ell = ell[:, :, None, :]
         twice = 2 * (log_std + torch.log(ell))  # log of (s ℓ)²
         terms: Tensor = (ell * self.mean).square() + torch.expm1(twice) - twice

@@ -9,6 +9,7 @@ both through the ODE in closed form. W is a fixed mean function, if there is one
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple, final
 
 import torch
@@ -20,6 +21,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import Layer, join
 from deeplfm.responses import system_wave_response
+from deeplfm.responses.backends import by_kernels
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
 from deeplfm.responses.wave_sums import wave_sum
@@ -209,8 +211,10 @@ class InducingPath:
 
     def _waves(self, x: Tensor) -> Tensor:
         layer, force = self.layer, self.force
-        amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
         g = layer.greens_function
+        if layer.memory == "infinite" and g.order == 1 and len(force.theta) == 1 and by_kernels(x):
+            return self._waves_by_kernels(x)
+        amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
         if layer.memory == "zero" and g.order > 0:
             return _from_rest(layer, x, force, amplitude)
         omega = force.theta.flatten(1, 2)  # S2 QB P
@@ -229,6 +233,23 @@ class InducingPath:
         if shared:
             total = total[0].unflatten(-1, (samples, outputs)).transpose(0, 1)
         return total + even.sum(-1)[:, None]
+
+    def _waves_by_kernels(self, x: Tensor) -> Tensor:
+        """The same for an ODE of first order."""
+        from deeplfm.responses.fused.triton_planes import plane_wave_sums
+        from deeplfm.responses.fused.triton_turning import turned_amplitudes
+
+        force, g = self.force, self.layer.greens_function
+        (factor,), gain = g.factors, g.gain()
+        sensitivities: Tensor = self.layer.sensitivities
+        if isinstance(gain, Tensor):
+            sensitivities = sensitivities * reduce(torch.mul, gain.unbind(-1))[:, None]
+        weights = turned_amplitudes(
+            force.theta[0], force.phase[0], factor[0], sensitivities, force.amplitude
+        )
+        even, odd = weights.unbind()
+        sums = plane_wave_sums(x, force.theta[0].flatten(0, 1), even, odd)
+        return even.sum(1)[:, None] - sums
 
 
 def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Tensor) -> Tensor:

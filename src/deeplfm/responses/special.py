@@ -152,8 +152,10 @@ def _near_zeroth(m: Tensor) -> Tensor:
         # The node 0 of the grid carries half the weight: its mirror image is itself.
         grid, middle = k * h, (k + 0.5) * h
         weight_grid = math.exp(-(grid**2)) * (0.5 if k == 0 else 1.0)
-        node = torch.lerp(x.new_tensor(middle**2), x.new_tensor(grid**2), chosen)
-        weight = torch.lerp(x.new_tensor(math.exp(-(middle**2))), x.new_tensor(weight_grid), chosen)
+        weight_middle = math.exp(-(middle**2))
+        # Chosen by arithmetic: numbers in tensors of their own would have to be copied there.
+        node = middle**2 + (grid**2 - middle**2) * chosen
+        weight = weight_middle + (weight_grid - weight_middle) * chosen
         real = square_real - node
         share = weight / (real * real + square_imag * square_imag)
         sum_real = sum_real + real * share

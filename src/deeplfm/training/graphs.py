@@ -54,15 +54,24 @@ class Graphs:
         self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]
     ) -> "_Recorded | None":
         with _recording:
+            before = self.generator.clone_state()
             try:
                 known = _Recorded(batch, compute, self.generator)
             except RuntimeError as error:  # an operation that cannot be recorded, or no room
                 self.failed = True
-                reason = str(error).strip().splitlines()[0]
-                logger.warning("steps are not recorded as a CUDA graph: %s", reason)
+                # Else it would wait for the end of a recording that never comes.
+                self.generator.graphsafe_set_state(before)
+                logger.warning("steps are not recorded as a CUDA graph: %s", _first_cause(error))
                 return None
         self._recorded[key] = known
         return known
+
+
+def _first_cause(error: BaseException) -> str:
+    """The end of a recording fails too, after what went wrong in it."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return str(error).strip().splitlines()[0]
 
 
 @final

@@ -1,4 +1,4 @@
-"""What the kernels compute with: waves from turns, the moments of half a Gaussian.
+"""What the kernels compute with: waves from turns, 1 - e^{-u}, the moments of half a Gaussian.
 
 Polynomials are minimax fits over the whole range of a reduced argument (float32) or interpolate at
 Chebyshev nodes to rounding (float64). All of it runs through Triton's interpreter too.
@@ -42,6 +42,37 @@ _COSINE_64 = tl.constexpr(
         4.303048928191088401e-6,
         -1.387278124454844469e-7,
         3.500312073703762201e-9,
+    )
+)
+# (1 - e^{-u})/u in u for 0 ≤ u ≤ ½.
+_RISE_32 = tl.constexpr(
+    (
+        1.0,
+        -0.5,
+        0.16666666666666666,
+        -0.041666666666666664,
+        0.008333333333333333,
+        -0.001388888888888889,
+        0.0001984126984126984,
+        -2.48015873015873e-05,
+    )
+)
+_RISE_64 = tl.constexpr(
+    (
+        1.0,
+        -0.5,
+        0.16666666666666666,
+        -0.041666666666666664,
+        0.008333333333333333,
+        -0.001388888888888889,
+        0.0001984126984126984,
+        -2.48015873015873e-05,
+        2.7557319223985893e-06,
+        -2.755731922398589e-07,
+        2.505210838544172e-08,
+        -2.08767569878681e-09,
+        1.6059043836821613e-10,
+        -1.1470745597729725e-11,
     )
 )
 # M_0(a)·(a + 4) and M_1(a)·(a + 4)² in (a - 4)/(a + 4): relative errors 4e-8 and 1e-8.
@@ -183,6 +214,19 @@ def half_waves(x, high, low):
     """sin²(ωx/2) and sin(ωx/2)·cos(ωx/2), from ω in turns."""
     whole = tl.floor(x * high + 0.5)
     return turned(tl.fma(x, low, tl.fma(x, high, -whole)))
+
+
+@triton.jit
+@no_type_check
+def rise_and_fade(u):
+    """1 - e^{-u} and e^{-u} for u ≥ 0, the first to rounding near 0 too."""
+    fade = tl.exp(-u)
+    near = tl.minimum(u, 0.5)
+    if u.dtype == tl.float64:
+        rise = near * _polynomial(near, _RISE_64, 14)
+    else:
+        rise = near * _polynomial(near, _RISE_32, 8)
+    return tl.where(u < 0.5, rise, 1 - fade), fade
 
 
 @triton.jit
