@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from deeplfm import FourierDLFM, InducingDLFM
+from deeplfm.models import Recipe
 from deeplfm.training import Trainer
 from one_step import milliseconds
 from step_cases import PAPER, PAPER_VIP, SMALL, SMALL_VIP, Case
@@ -76,10 +77,10 @@ def shapes(device: str, smoke: bool) -> list[Shape]:
     return found
 
 
-def of_size(recipe: FourierDLFM | InducingDLFM, size: int) -> FourierDLFM | InducingDLFM:
+def of_size(recipe: Recipe, size: int) -> Recipe:
     if isinstance(recipe, FourierDLFM):
         return replace(recipe, num_features=size)
-    return replace(recipe, num_inducing=size)
+    return replace(recipe, num_inducing=size) if isinstance(recipe, InducingDLFM) else recipe
 
 
 def timed(some: list[Shape], device: str, rounds: int) -> list[Row]:
