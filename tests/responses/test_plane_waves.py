@@ -40,3 +40,12 @@ def test_values_and_gradients(
     )
     for one, other in pairs:
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-11)
+
+
+def test_second_derivatives() -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((2, 3, 2), (4, 2), (2, 4, 1), (2, 4, 1))
+    given = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+    arguments = tuple(one.requires_grad_() for one in given)
+    torch.autograd.gradcheck(plane_sum, arguments)
+    torch.autograd.gradgradcheck(plane_sum, arguments)

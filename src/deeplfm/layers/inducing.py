@@ -21,9 +21,10 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import Layer, join
 from deeplfm.responses import system_wave_response
-from deeplfm.responses.backends import by_kernels
+from deeplfm.responses.backends import by_kernels, by_tables
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
+from deeplfm.responses.fused.plane_waves import plane_sum
 from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
 
@@ -229,10 +230,11 @@ class InducingPath:
         shared = len(x) == 1 and len(omega) == 1
         # Samples over the same inputs and waves are columns of one product.
         columns = [part.flatten(0, 1).mT[None] if shared else part.mT for part in (even, odd)]
-        total = -wave_sum(x, omega, *columns)
-        if shared:
-            total = total[0].unflatten(-1, (samples, outputs)).transpose(0, 1)
-        return total + even.sum(-1)[:, None]
+        if len(omega) == 1 and by_tables(x):
+            total = plane_sum(x, omega[0], columns[0], -columns[1])
+        else:
+            total = columns[0].sum(-2, keepdim=True) - wave_sum(x, omega, *columns)
+        return total[0].unflatten(-1, (samples, outputs)).transpose(0, 1) if shared else total
 
     def _waves_by_kernels(self, x: Tensor) -> Tensor:
         """The same for an ODE of first order."""

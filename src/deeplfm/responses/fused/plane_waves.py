@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 _PIECE = 2**18  # waves that exist at a time
 
@@ -37,9 +36,14 @@ class _PlaneSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        (gradient,) = gradients
         x, frequency, cosine, sine = ctx.saved_tensors
+        if torch.is_grad_enabled():  # derivatives of derivatives, as it is written
+            cosines, sines = torch.cos(x @ frequency.mT), torch.sin(x @ frequency.mT)
+            phases = (gradient @ sine.mT) * cosines - (gradient @ cosine.mT) * sines
+            by_weights = cosines.mT @ gradient, sines.mT @ gradient
+            return phases @ frequency, (phases.mT @ x).sum(0), *by_weights
         by_x, by_frequency = torch.empty_like(x), torch.zeros_like(frequency)
         by_cosine, by_sine = torch.zeros_like(cosine), torch.zeros_like(sine)
         for b, n, buffers in _pieces(x, len(frequency), 4):
