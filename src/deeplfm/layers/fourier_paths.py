@@ -19,8 +19,8 @@ from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
 from deeplfm.responses.backends import by_kernels
-from deeplfm.responses.transients import transients
-from deeplfm.responses.wave_sums import at_side, input_sums, wave_sum
+from deeplfm.responses.rest_sums import Waves, waves_from_rest
+from deeplfm.responses.wave_sums import wave_sum
 
 if TYPE_CHECKING:
     from deeplfm.layers.fourier import FourierLayer
@@ -67,14 +67,13 @@ class FourierPath:
         even, odd = self._folded(self._response(omega), g.order if from_rest else None)
         if layer.plane_wave:
             return self._plane_waves(x, omega, even, odd)
-        total = layer.offset + input_sums(x, *_inputs(0, x.shape[-1], omega, even, odd))
+        waves, own, started = Waves(omega, even, odd), x.shape[-1], g if from_rest else None
+        total = layer.offset + waves_from_rest(x, waves.of(slice(own)), started, slice(own))
         if shared is not None:
             # What all samples see is evaluated once for all of them.
-            known = _inputs(x.shape[-1], None, omega, even, odd)
-            total = total + input_sums(shared[None], *known)
-        if not from_rest:
-            return total + even.sum((0, -2, -1))[:, None]
-        return total + self._transients(join(x, shared), omega, even, odd)
+            rest = slice(own, None)
+            total = total + waves_from_rest(shared[None], waves.of(rest), started, rest)
+        return total if from_rest else total + even.sum((0, -2, -1))[:, None]
 
     def _has_kernels(self, x: Tensor) -> bool:
         layer = self.layer
@@ -102,16 +101,6 @@ class FourierPath:
         if self.layer.output_sensitivities is None:
             return self.weights
         return (self.layer.output_sensitivities[..., None] * self.weights[:, None]).flatten(2)
-
-    def _transients(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-        rise, others = transients(self.layer.greens_function, x)
-        total: Tensor = (rise * at_side(x, even.sum(-1)[:, :, None])).sum(-1)
-        for k, motion in enumerate(others, start=1):
-            # Re of (jω)^k H: the weights of cos and sin take turns.
-            sign, part = (1, -1)[k // 2 % 2], (even, odd)[k % 2]
-            weights = (sign * omega**k * part).sum(-1)[:, :, None]
-            total = total - (motion * at_side(x, weights)).sum(-1)
-        return total
 
     def _plane_waves(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
         """One wave over all inputs; it has no transient."""
@@ -169,12 +158,6 @@ class FourierPath:
             return (even + even_2)[None], (odd - odd_2)[None]
         before = (even_2 - even, -odd - odd_2) if order % 2 else (even - even_2, odd + odd_2)
         return torch.stack([even + even_2, before[0]]), torch.stack([odd - odd_2, before[1]])
-
-
-def _inputs(first: int, last: int | None, omega: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
-    """Frequencies and weights of some of the inputs."""
-    of = slice(first, last)
-    return omega[:, :, of], *(part[:, :, :, of] for part in weights)
 
 
 def _same_samples(features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

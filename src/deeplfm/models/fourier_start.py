@@ -91,14 +91,15 @@ def _from_rest(
     after, before = weights * response, sign * weights * response.conj()
     parts = []
     for x in values.split(max(1, _AT_ONCE // after.numel())):
-        rise, others = transients(g, x[None])
+        rise, others = transients(g, x.abs()[None, :, None])
         half = x[:, None, :, None] * (omega / 2)  # n G P K
         sine = half.sin()
         # e^{jωx} - 1 in a form that does not cancel next to 0, and 1 - b_0.
         waves = torch.complex(-2 * sine.square(), 2 * sine * half.cos_())
         waves = waves + rise[0, ..., None]
         for k, motion in enumerate(others, start=1):
-            waves = waves - motion[0, ..., None] * (1j * omega) ** k
+            signed = torch.sign(x)[:, None] ** k * motion[0]
+            waves = waves - signed[..., None] * (1j * omega) ** k
         waves = waves * torch.where(x[:, None, :, None] < 0, before, after)
         combined = waves.sum(2).unflatten(-1, (forces, count))
         parts.append(torch.cat([combined.real, combined.imag], -1).flatten(-2))

@@ -17,36 +17,44 @@ from deeplfm.greens_functions.base import Linear
 
 
 class Transients(NamedTuple):
-    """What is left of the start at a point, [S, N, G, P] each."""
+    """What is left of the start at some lags, of the shape of those with G for their 1."""
 
-    rise: Tensor  # 1 - b_0(|x|)
-    others: tuple[Tensor, ...]  # b_k(|x|) of k = 1, 2 …, with the sign of x^k
+    rise: Tensor  # 1 - b_0
+    others: tuple[Tensor, ...]  # b_k of k = 1, 2 …
 
 
-def transients(g: GreensFunction, x: Float[Tensor, "S N P"]) -> Transients:
-    """Of an ODE of one order or more, at lags |x|."""
-    x = x[:, :, None]
-    lag = x.abs()
+def transients(
+    g: GreensFunction, lag: Float[Tensor, "A N 1 P"], inputs: slice = slice(None)
+) -> Transients:
+    """Of an ODE of one order or more, along some of its inputs; each is smooth through lag 0."""
     if g.order == 1:
         (factor,) = g.factors
-        return Transients(-torch.expm1(-factor[0] * lag), ())
-    first, *rest = _free_motions(g, lag)
-    signs = torch.sign(x)
-    others = tuple(signs**k * motion for k, motion in enumerate(rest, start=1))
-    return Transients(1 - first, others)
+        return Transients(-torch.expm1(-factor[0][:, inputs] * lag), ())
+    first, *rest = _free_motions(g, lag, inputs)
+    return Transients(1 - first, tuple(rest))
 
 
-def _free_motions(g: GreensFunction, lag: Tensor) -> list[Tensor]:
+def fastest(g: GreensFunction, inputs: slice = slice(None)) -> Float[Tensor, " P"]:
+    """How many times per unit of each input a transient changes by a factor e, or by a radian."""
+    if g.order == 1:
+        (factor,) = g.factors
+        return factor[0].detach()[:, inputs].abs().amax(0)
+    return g.poles().detach()[:, inputs].abs().amax((0, -1))
+
+
+def _free_motions(g: GreensFunction, lag: Tensor, inputs: slice) -> list[Tensor]:
     """b_k = Σ_{j>k} a_j G^{(j-k-1)} for P(p) = Σ_j a_j p^j, with G as a sum of exponentials."""
     nodes, weights = g.exponentials(None if g.stable else float(lag.detach().max()))
+    nodes, weights = nodes[:, inputs], weights[:, inputs]
     powers = torch.exp(-nodes * lag[..., None])
-    coefficients = _polynomial(g)
+    coefficients = [one[:, inputs] for one in _polynomial(g)]
+    gain = g.gain() if not isinstance(g.gain(), Tensor) else torch.as_tensor(g.gain())[:, inputs]
     motions = []
     for k in range(g.order):
         factor = torch.zeros_like(nodes)
         for coefficient in reversed(coefficients[k + 1 :]):  # Horner, in -s
             factor = coefficient[..., None] - nodes * factor
-        motions.append(((weights * factor) * powers).sum(-1).real / g.gain())
+        motions.append(((weights * factor) * powers).sum(-1).real / gain)
     return motions
 
 

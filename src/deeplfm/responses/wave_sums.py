@@ -4,7 +4,7 @@
 
 The ODE is in the weights a and b (`layers.fourier_paths`), what it leaves of its start in
 `transients`. Waves exist for a piece of the points at a time, and again when gradients need them;
-over one input each, tables do with far fewer of them (`fused.wave_grids`).
+over one input each, tables do with far fewer of them (`rest_sums`).
 """
 
 from typing import Any
@@ -14,8 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.responses.backends import by_kernels, by_tables
-from deeplfm.responses.fused import wave_grids
+from deeplfm.responses.backends import by_kernels
 
 _PIECE, _PIECE_ON_DEVICE = 2**17, 2**24  # waves that exist at a time
 
@@ -34,10 +33,6 @@ def input_sums(
         from deeplfm.responses.fused.triton_fourier import fourier_sums
 
         return fourier_sums(x, omega[0], even, odd).sum(-1)
-    if len(omega) == 1 and len(x) > 1 and by_tables(x):
-        grid = wave_grids.grid_for(x, omega[0], len(even))
-        if grid is not None:
-            return wave_grids.grid_sum(x, omega[0], even, odd, grid)
     sides, samples, outputs, inputs, count = even.shape
     batch, groups = max(len(x), len(omega)), omega.shape[1]
     # Outputs that have the same frequencies, and samples that have the same inputs and

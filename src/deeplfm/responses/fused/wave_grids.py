@@ -35,12 +35,20 @@ class Grid(NamedTuple):
         return steps * self.spacing[:, None]
 
 
-def grid_for(x: Float[Tensor, "S N P"], omega: Float[Tensor, "G P R"], sides: int) -> Grid | None:
-    """A grid over `x` on each side of the origin, or none where there is little to gain."""
+def grid_for(
+    x: Float[Tensor, "S N P"],
+    omega: Float[Tensor, "G P R"],
+    sides: int,
+    rate: Float[Tensor, " P"] | None = None,
+) -> Grid | None:
+    """A grid over `x` on each side of the origin, or none where there is little to gain.
+
+    `rate`: of whatever else is in the tables, radians or factors e per unit of each input.
+    """
     if x.device.type != "cpu" or x.dtype != torch.float32 or x.numel() == 0:
         return None
     x, fastest = x.detach(), omega.detach().abs().amax((0, 2))
-    spacing = _PHASE / fastest
+    spacing = _PHASE / (fastest if rate is None else torch.maximum(fastest, rate))
     ends = torch.stack([x.amin((0, 1)), x.amax((0, 1))]) / spacing
     if not bool((ends.abs() < 1e6).all()):  # not finite, or too far for a table
         return None
@@ -63,9 +71,13 @@ def grid_sum(
     even: Float[Tensor, "C S D P R"],
     odd: Float[Tensor, "C S D P R"],
     grid: Grid,
+    more: Float[Tensor, "C P K S D"] | None = None,
 ) -> Float[Tensor, "S N D"]:
-    """f at `x`; weights of the second side, if there is one, are those of x < 0."""
-    total: Tensor = _GridSum.apply(x, omega, even, odd, grid)
+    """f at `x`; weights of the second side, if there is one, are those of x < 0.
+
+    `more` is added to the tables: what else there is of each input, at the nodes of the grid.
+    """
+    total: Tensor = _GridSum.apply(x, omega, even, odd, more, grid)
     return total
 
 
@@ -74,13 +86,21 @@ class _GridSum(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor, grid: Grid
+        ctx: Any,
+        x: Tensor,
+        omega: Tensor,
+        even: Tensor,
+        odd: Tensor,
+        more: Tensor | None,
+        grid: Grid,
     ) -> Tensor:
         samples, points, _ = x.shape
         sides, _, outputs = even.shape[:3]
         versines, sines = _waves(grid, omega)
         table = sines @ _columns(odd, len(omega)) - versines @ _columns(even, len(omega))
         table = _as_rows(table, samples, outputs)
+        if more is not None:
+            table += more.reshape(table.shape)
         rows, weights, slopes = _interpolation(x, grid, sides)
         ctx.save_for_backward(omega, even, odd, versines, sines, table, rows, weights, slopes)
         ctx.grid, ctx.shape = grid, x.shape
@@ -108,6 +128,9 @@ class _GridSum(torch.autograd.Function):
         by_table = scattered(
             rows.view(len(gradient), -1), weights.view(len(gradient), -1), gradient, len(table)
         )
+        by_more = None
+        if ctx.needs_input_grad[4]:
+            by_more = by_table.view(sides, omega.shape[1], grid.size, samples, outputs)
         by_table = _as_columns(by_table, (sides, omega.shape[1], grid.size, samples), groups)
         by_even = _as_weights(versines.mT @ by_table, samples).neg_()
         by_odd = _as_weights(sines.mT @ by_table, samples)
@@ -118,7 +141,7 @@ class _GridSum(torch.autograd.Function):
             by_phase = by_sine - by_sine.mul(versines)
             by_phase -= (by_table @ _columns(even, groups).mT).mul_(sines)
             by_omega = (by_phase * grid.nodes()[:, None, :, :, None]).sum((0, 3))
-        return by_x, by_omega, by_even, by_odd, None
+        return by_x, by_omega, by_even, by_odd, by_more, None
 
 
 def _waves(grid: Grid, omega: Tensor) -> tuple[Tensor, Tensor]:
