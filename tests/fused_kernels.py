@@ -27,7 +27,7 @@ def missing_for_kernels() -> str:
 
 def uniform(*shape: int, low: float = -1.0, high: float = 1.0, seed: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(seed + sum(shape))
-    numbers = torch.rand(*shape, generator=generator, dtype=torch.float64)
+    numbers = torch.rand(shape, generator=generator, dtype=torch.float64)
     return low + (high - low) * numbers
 
 

@@ -50,7 +50,7 @@ def elbo(model: DeepLFM, batch: Batch, path: Path) -> Terms:
         from deeplfm.responses.fused.triton_gaussian import gaussian_log_density
 
         known = (batch.y, batch.observed, likelihood.noise_variance)
-        return Terms(gaussian_log_density(f, *known, _scale(batch)), model.kl())
+        return Terms(gaussian_log_density(f, *known, batch.total), model.kl())
     densities = likelihood.log_prob(batch.y, f, batch.observed)
     return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl())
 

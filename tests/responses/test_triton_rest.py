@@ -65,7 +65,7 @@ def as_written(
         inputs.abs(), omega.permute(0, 3, 1, 2), decay[..., None, None], "zero"
     )
     real = torch.where(before, -waves.real, waves.real)
-    parts = torch.stack([real, waves.imag], -2) * amplitude[..., None, None]
+    parts = torch.stack([real, waves.imag], -2) * amplitude.abs()[..., None, None]
     features = parts.sum(3).flatten(-3) / omega.shape[2] ** 0.5
     features = features.expand(-1, -1, len(offset), -1)
     return torch.einsum("sndf,sdf->snd", features, weights) + offset

@@ -78,6 +78,7 @@ class FourierPath:
     def _has_kernels(self, x: Tensor) -> bool:
         layer = self.layer
         simple = layer.greens_function.order == 1 and layer.phases is None and not layer.plane_wave
+        simple = simple and layer.input_weights is None
         return simple and len(self.omega) == 1 and x.shape[1] > 0 and by_kernels(x)
 
     def _by_kernels(self, x: Tensor, shared: Tensor | None) -> Tensor:
@@ -89,8 +90,8 @@ class FourierPath:
         if len(x) == 1 and len(weights) > 1:  # nothing is a sample's own
             own, shared = None, join(x, shared)[0]
         (factor,) = g.factors
-        amplitude, gain = layer.amplitudes(), g.gain(trailing=1)
-        if isinstance(gain, Tensor):
+        amplitude, gain = layer.sensitivities.permute(0, 2, 1), g.gain(trailing=1)
+        if isinstance(gain, Tensor):  # positive, as the amplitudes are made there
             amplitude = amplitude * gain
         return first_order_from_rest(
             own, shared, self.omega[0], factor[0], amplitude, weights, layer.offset

@@ -87,7 +87,7 @@ class _Recorded:
 
     def replay(self, batch: Batch) -> Tensor:
         if batch is not self.batch:
-            for ours, new in zip(self.batch[:3], batch[:3], strict=True):
-                ours.copy_(new)
+            torch._foreach_copy_(self.batch[:2], batch[:2])  # one operation
+            self.batch.observed.copy_(batch.observed)
         self.graph.replay()
         return self.record.clone()

@@ -22,10 +22,10 @@ def gaussian_log_density(
     y: Float[Tensor, "N D"],
     observed: Bool[Tensor, "N D"],
     variance: Float[Tensor, " D"],
-    scale: float,
+    rows: int,
 ) -> Float[Tensor, ""]:
     """What `y` holds where nothing was observed is not read."""
-    total: Tensor = _LogDensity.apply(f, y, observed, variance, scale)
+    total: Tensor = _LogDensity.apply(f, y, observed, variance, rows)
     return total
 
 
@@ -34,7 +34,7 @@ class _LogDensity(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, f: Tensor, y: Tensor, observed: Tensor, variance: Tensor, scale: float
+        ctx: Any, f: Tensor, y: Tensor, observed: Tensor, variance: Tensor, rows: int
     ) -> Tensor:
         f, y, observed = f.contiguous(), y.contiguous(), observed.contiguous()
         variance = variance.contiguous()
@@ -46,12 +46,12 @@ class _LogDensity(torch.autograd.Function):
         )
         total, by_variance = f.new_empty(()), torch.empty_like(variance)
         _finish[(1,)](
-            *(parts.sum((1, 2)), variance, total, by_variance, samples, scale),
+            *(parts.sum((1, 2)), variance, total, by_variance, samples, rows, points),
             D=outputs,
             BLOCK=triton.next_power_of_2(outputs),
         )
         ctx.save_for_backward(f, y, observed, variance, by_variance)
-        ctx.scale = scale
+        ctx.rows = rows
         return total
 
     @staticmethod
@@ -61,7 +61,7 @@ class _LogDensity(torch.autograd.Function):
         by_f = torch.empty_like(f)
         _slopes[(blocks(y.numel(), _BLOCK), blocks(len(f), _SAMPLES))](
             *(f, y, observed, variance, gradient, by_f),
-            *(len(f), y.numel(), ctx.scale / len(f)),
+            *(len(f), y.numel(), ctx.rows, len(y)),
             D=f.shape[-1],
             SAMPLES=_SAMPLES,
             BLOCK=_BLOCK,
@@ -94,30 +94,32 @@ def _squares(
 @triton.jit
 @no_type_check
 def _finish(
-    sums_ptr, variance_ptr, total_ptr, by_variance_ptr, samples, scale,
+    sums_ptr, variance_ptr, total_ptr, by_variance_ptr, samples, rows, points,
     D: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     d = tl.arange(0, BLOCK)
     inside = d < D
     variance = tl.load(variance_ptr + d, mask=inside, other=1.0)
+    # By integers, since a number that is given would be rounded to float32.
+    half = tl.full([BLOCK], 0.5, variance.dtype) * rows / points
     square = tl.load(sums_ptr + d, mask=inside, other=0.0) / samples / variance
     count = tl.load(sums_ptr + D + d, mask=inside, other=0.0)
     each = square + count * tl.log(variance * 6.283185307179586)
-    tl.store(total_ptr, -0.5 * scale * tl.sum(tl.where(inside, each, 0.0)))
-    tl.store(by_variance_ptr + d, 0.5 * scale * (square - count) / variance, mask=inside)
+    tl.store(total_ptr, -tl.sum(tl.where(inside, half * each, 0.0)))
+    tl.store(by_variance_ptr + d, half * (square - count) / variance, mask=inside)
 
 
 @triton.jit
 @no_type_check
 def _slopes(
-    f_ptr, y_ptr, observed_ptr, variance_ptr, gradient_ptr, out_ptr, samples, entries, share,
+    f_ptr, y_ptr, observed_ptr, variance_ptr, gradient_ptr, out_ptr, samples, entries, rows, points,
     D: tl.constexpr, SAMPLES: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < entries
     observed = tl.load(observed_ptr + at, mask=inside, other=0).to(tl.int1)
     y = tl.load(y_ptr + at, mask=inside & observed, other=0.0)
-    slope = share * tl.load(gradient_ptr) / tl.load(variance_ptr + at % D)
+    slope = tl.load(gradient_ptr) * rows / points / samples / tl.load(variance_ptr + at % D)
     for k in range(SAMPLES):
         s = tl.program_id(1).to(tl.int64) * SAMPLES + k
         there = inside & (s < samples)

@@ -1,7 +1,7 @@
 """A Fourier layer of first order that starts from rest, summed over its inputs.
 
     f[s,n,d] = offset_d + Σ_{qr} Φ'[n,d,qr]·cosine[s,d,qr] + Φ''[n,d,qr]·sine[s,d,qr]
-    Φ = Σ_p amplitude_{gpq}/√R · wave(x_p; γ_{gp}, ω_{gqrp})   (`layers.fourier`)
+    Φ = Σ_p |amplitude_{gpq}|/√R · wave(x_p; γ_{gp}, ω_{gqrp})   (`layers.fourier`)
 
 Inputs that each sample has for itself go through one kernel that keeps no wave; those that all
 samples share give the features Φ once, a factor of one product with the weights of all samples.
@@ -32,7 +32,10 @@ def first_order_from_rest(
     weights: Float[Tensor, "S D F"],
     offset: Float[Tensor, " D"],
 ) -> Float[Tensor, "S N D"]:
-    """P = P1 + P2, F = 2QR: cosine and sine weights of each force; G is 1 or D."""
+    """P = P1 + P2, F = 2QR: cosine and sine weights of each force; G is 1 or D.
+
+    The sign of an amplitude does not count.
+    """
     total: Tensor = _FromRest.apply(x, shared, omega, decay, amplitude, weights, offset)
     return total
 
@@ -114,12 +117,15 @@ class _FromRest(torch.autograd.Function):
         by_decay, by_amplitude = torch.empty_like(decay), decay.new_empty(amplitude.shape)
         kernels.respond_backward[(decay.numel(),)](
             *(omega, decay, amplitude, own, alike, by_omega, by_decay, by_amplitude),
-            *(*omega.stride(), *amplitude.stride(), 1 / math.sqrt(size.waves)),
+            *(*omega.stride(), *amplitude.stride()),
             **size.constants,
+            ROOT=1 / math.sqrt(size.waves),
             TAIL=tail,
             BLOCK=_BLOCK,
         )
-        by_offset = gradient.sum((0, 1)) if ctx.needs_input_grad[6] else None
+        # Where each output has waves of its own, the sums over points are there already.
+        ready = x is not None and size.groups == size.outputs
+        by_offset = own[:, 0, -1] if ready else gradient.sum((0, 1))
         return by_x, by_shared, by_omega, by_decay, by_amplitude, by_weights, by_offset
 
 
@@ -135,10 +141,11 @@ def _table(size: _Sizes, omega: Tensor, decay: Tensor, amplitude: Tensor) -> Ten
     table = decay.new_empty(size.groups, size.inputs, 5, count)
     kernels.respond[(size.groups * size.inputs, blocks(count, _BLOCK))](
         *(omega, decay, amplitude, table),
-        *(*omega.stride(), *amplitude.stride(), 1 / math.sqrt(size.waves)),
+        *(*omega.stride(), *amplitude.stride()),
         P=size.inputs,
         Q=size.forces,
         R=size.waves,
+        ROOT=1 / math.sqrt(size.waves),  # a number of full precision
         BLOCK=_BLOCK,
     )
     return table
@@ -203,7 +210,7 @@ def _own_gradients(
     # Each output and each block has sums of its own, added up after: the same bits every time.
     by_x = x.new_empty(size.outputs, size.samples, points, size.own)
     by_weights = x.new_empty(pieces, size.samples, size.outputs, size.own, 2 * count)
-    sums = x.new_empty(pieces * size.samples, size.outputs, size.own, 3 * count + 1)
+    sums = x.new_empty(pieces * size.samples, size.outputs, size.own, 3 * count + 2)
     kernels.backward[(rows, pieces)](
         *(x, table, decay, weights, gradient, by_x, by_weights, sums),
         *(points, *x.stride(), *gradient.stride(), size.samples),
@@ -216,7 +223,7 @@ def _own_gradients(
     return (
         by_x[0] if size.outputs == 1 else by_x.sum(0),
         by_weights[0, :, :, 0] if pieces * size.own == 1 else by_weights.sum((0, 3)),
-        sums.sum(0 if size.groups > 1 else (0, 1)),
+        sums.sum(0 if size.groups > 1 else (0, 1)).reshape(size.groups, size.own, -1),
     )
 
 

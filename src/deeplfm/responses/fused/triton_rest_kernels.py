@@ -18,10 +18,10 @@ from deeplfm.responses.fused.triton_maths import half_waves, rise_and_fade, turn
 @no_type_check
 def respond(
     omega_ptr, decay_ptr, amplitude_ptr, table_ptr,
-    o_g, o_q, o_r, o_p, a_g, a_p, a_q, root,
-    P: tl.constexpr, Q: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr,
+    o_g, o_q, o_r, o_p, a_g, a_p, a_q,
+    P: tl.constexpr, Q: tl.constexpr, R: tl.constexpr, ROOT: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """The table [G, P, 5, QR]."""
+    """The table [G, P, 5, QR]; the sign of an amplitude does not count."""
     g, p = tl.program_id(0) // P, tl.program_id(0) % P
     i = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = i < Q * R
@@ -29,7 +29,7 @@ def respond(
     omega = tl.load(omega_ptr + g * o_g + q * o_q + r * o_r + p * o_p, mask=inside, other=1.0)
     amplitude = tl.load(amplitude_ptr + g * a_g + p * a_p + q * a_q, mask=inside, other=0.0)
     decay = tl.load(decay_ptr + tl.program_id(0))
-    share = amplitude * root / (decay * decay + omega * omega)
+    share = tl.abs(amplitude) * ROOT / (decay * decay + omega * omega)
     high, low = turns(omega)
     table_ptr += tl.program_id(0) * 5 * (Q * R) + i
     tl.store(table_ptr, high, mask=inside)
@@ -44,24 +44,28 @@ def respond(
 def respond_backward(
     omega_ptr, decay_ptr, amplitude_ptr, own_ptr, shared_ptr,
     by_omega_ptr, by_decay_ptr, by_amplitude_ptr,
-    o_g, o_q, o_r, o_p, a_g, a_p, a_q, root,
+    o_g, o_q, o_r, o_p, a_g, a_p, a_q,
     P: tl.constexpr, OWN: tl.constexpr, Q: tl.constexpr, R: tl.constexpr,
-    TAIL: tl.constexpr, BLOCK: tl.constexpr,
+    ROOT: tl.constexpr, TAIL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """From gradients in H', H'', ω [G, P, 3QR] and, after them, parts of the gradient in γ."""
+    """From gradients in H', H'', ω [G, P, 3QR] and, after them, parts of the gradient in γ.
+
+    Of a sample's own inputs that is one part, and one number follows that is not looked at.
+    """
     g, p = tl.program_id(0) // P, tl.program_id(0) % P
     decay = tl.load(decay_ptr + tl.program_id(0))
     total = tl.zeros([BLOCK], decay.dtype)
     tail = tl.where(p < OWN, 1, TAIL)
     if p < OWN:
-        sums_ptr = own_ptr + (g * OWN + p) * (3 * Q * R + 1)
+        sums_ptr = own_ptr + (g * OWN + p) * (3 * Q * R + 2)
     else:
         sums_ptr = shared_ptr + (g * (P - OWN) + p - OWN) * (3 * Q * R + TAIL)
     for first in range(0, TAIL, BLOCK):
         at = first + tl.arange(0, BLOCK)
         total += tl.load(sums_ptr + 3 * Q * R + at, mask=at < tail, other=0.0)
     for q in range(Q):
-        amplitude = tl.load(amplitude_ptr + g * a_g + p * a_p + q * a_q) * root
+        signed = tl.load(amplitude_ptr + g * a_g + p * a_p + q * a_q)
+        amplitude = tl.abs(signed) * ROOT
         by_amplitude = tl.zeros([BLOCK], decay.dtype)
         for first in range(0, R, BLOCK):
             r = first + tl.arange(0, BLOCK)
@@ -79,7 +83,9 @@ def respond_backward(
             tl.store(by_omega_ptr + out, by_omega, mask=inside)
             total += amplitude * (by_real * difference + by_imag * twice)
             by_amplitude += by_real * u - by_imag * v
-        tl.store(by_amplitude_ptr + tl.program_id(0) * Q + q, tl.sum(by_amplitude) * root)
+        total_slope = tl.sum(by_amplitude) * ROOT
+        total_slope = tl.where(signed < 0, -total_slope, total_slope)
+        tl.store(by_amplitude_ptr + tl.program_id(0) * Q + q, total_slope * (signed != 0))
     tl.store(by_decay_ptr + tl.program_id(0), tl.sum(total))
 
 
@@ -146,7 +152,7 @@ def backward(
     weight_ptr += (s * D + d) * (2 * Q * R)
     piece = tl.program_id(1).to(tl.int64) * tl.num_programs(0) + row
     by_weight_ptr += piece * (2 * Q * R)
-    sums_ptr += piece * (3 * Q * R + 1)
+    sums_ptr += piece * (3 * Q * R + 2)
     by_lag = tl.zeros_like(x)
     signed_rise, rises = 0.0 * decay, 0.0 * decay
     for i in range(Q * R):
@@ -172,6 +178,7 @@ def backward(
         rises += imag * sine
     left = gradient * fade * tl.where(before, rises - signed_rise, rises + signed_rise)
     tl.store(sums_ptr + 3 * Q * R, tl.sum(lag * left))
+    tl.store(sums_ptr + 3 * Q * R + 1, tl.sum(gradient))
     by_lag += decay * left
     out = ((d * samples + s) * points + n) * OWN + p
     tl.store(by_x_ptr + out, tl.where(before, -by_lag, by_lag), mask=inside)

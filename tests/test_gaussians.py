@@ -1,0 +1,87 @@
+"""Variational Gaussians: their gradients, of both orders, and what they cost at the prior."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from deeplfm.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
+
+Kind = type[DiagonalGaussian] | type[FullGaussian]
+KINDS = pytest.mark.parametrize(
+    ("kind", "shape"),
+    [(DiagonalGaussian, (2, 3)), (DiagonalGaussian, (1,)), (FullGaussian, (2, 3)),
+     (FullGaussian, (4,)), (FullGaussian, (1, 1))],
+)  # fmt: skip
+
+
+class Asked(torch.nn.Module):
+    def __init__(
+        self, q: VariationalGaussian, what: Callable[[VariationalGaussian], Tensor]
+    ) -> None:
+        super().__init__()
+        self.q, self.what = q, what
+
+    def forward(self) -> Tensor:
+        return self.what(self.q)
+
+
+def moved(kind: Kind, shape: tuple[int, ...]) -> VariationalGaussian:
+    """Set somewhere, and learnt from there."""
+    generator = torch.Generator().manual_seed(1)
+    q = kind(shape, like=torch.zeros(1, dtype=torch.float64))
+    factor = torch.rand(*shape, shape[-1], generator=generator, dtype=torch.float64).tril() + (
+        0.5 * torch.eye(shape[-1], dtype=torch.float64)
+    )
+    if kind is DiagonalGaussian:
+        factor = torch.diag_embed(factor.diagonal(dim1=-2, dim2=-1))
+    q.set(torch.randn(shape, generator=generator, dtype=torch.float64), factor)
+    with torch.no_grad():
+        for parameter in q.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator).double())
+    return q
+
+
+@KINDS
+def test_gradients_of_draws_and_divergence(kind: Kind, shape: tuple[int, ...]) -> None:
+    q = moved(kind, shape)
+    names = [name for name, _ in q.named_parameters()]
+    values = tuple(value.detach().clone().requires_grad_() for value in q.parameters())
+    questions: list[Callable[[VariationalGaussian], Tensor]] = [
+        lambda q: q.draw(2, torch.Generator().manual_seed(2)),
+        lambda q: q.kl(),
+    ]
+    for question in questions:
+        module = Asked(q, question)
+
+        def asked(*values: Tensor, module: Asked = module) -> Tensor:
+            named = {f"q.{name}": value for name, value in zip(names, values, strict=True)}
+            answer: Tensor = functional_call(module, named, ())
+            return answer
+
+        assert torch.autograd.gradcheck(asked, values)
+        assert torch.autograd.gradgradcheck(asked, values)
+
+
+@KINDS
+def test_draws_and_divergence_are_those_of_the_mean_and_factor(
+    kind: Kind, shape: tuple[int, ...]
+) -> None:
+    q = moved(kind, shape)
+    noise = torch.randn(3, *shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    expected = q.mean + (q.factor @ noise[..., None])[..., 0]
+    torch.testing.assert_close(q.draw(3, torch.Generator().manual_seed(2)), expected)
+    exact = torch.distributions.MultivariateNormal(q.mean, scale_tril=q.factor)
+    zeros = torch.zeros_like(q.mean)
+    standard = torch.distributions.MultivariateNormal(zeros, scale_tril=torch.diag_embed(zeros + 1))
+    torch.testing.assert_close(q.kl(), torch.distributions.kl_divergence(exact, standard))
+
+
+@KINDS
+def test_the_prior_costs_nothing(kind: Kind, shape: tuple[int, ...]) -> None:
+    q = kind(shape, like=torch.zeros(1))
+    assert q.kl().tolist() == torch.zeros(shape[:-1]).tolist()
+    (q.kl().sum()).backward()
+    assert all(bool((parameter.grad == 0).all()) for parameter in q.parameters())  # type: ignore[union-attr]
