@@ -173,7 +173,10 @@ class FourierLayer(Layer):
 
     @property
     def elements(self) -> int:
-        return self.num_inputs * self.num_outputs * self.frequencies.noise[0, ..., 0].numel()
+        if self.plane_wave and self.memory == "zero" and self.greens_function.order > 0:
+            features = self.frequencies.noise[0, ..., 0].numel()
+            return self.num_inputs * self.num_outputs * features
+        return self.num_inputs * (32 + self.num_outputs)  # an interpolation; waves come in pieces
 
     def amplitudes(self) -> Float[Tensor, "G P Q"]:
         """|S|, with the input weights."""

@@ -163,7 +163,9 @@ class InducingLayer(Layer):
 
     @property
     def elements(self) -> int:
-        return self.num_outputs * self.posterior.inducing_inputs.numel()
+        if self.memory == "zero":
+            return self.num_outputs * self.posterior.inducing_inputs.numel()
+        return 64 * self.num_inputs + self.num_outputs  # polynomials; waves and bumps in pieces
 
     def recover(self) -> bool:
         return self.posterior.raise_jitter()
