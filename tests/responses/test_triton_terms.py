@@ -92,7 +92,7 @@ def test_turned_amplitudes(
         for p in range(inputs):
             answer = answer / (decay[:, p, None, None] + 1j * theta[..., p])  # D Q B
         turned = (sensitivities[..., None] * amplitude[:, None] * answer).flatten(2).mT
-        return torch.stack((turned.real, turned.imag))
+        return -torch.stack((turned.real, turned.imag))
 
     arguments = [
         uniform(forces, waves, inputs, low=-3, high=3),
