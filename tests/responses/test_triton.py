@@ -126,6 +126,15 @@ def test_plane_wave_sums(
         uniform(*weights, seed=2),
     ]
     compare(plane_wave_sums, plain_planes, arguments, dtype, roundings=16 * (waves + 5))
+    compare(
+        lambda *parts: plane_wave_sums(*parts, whole=True),
+        lambda x, omega, versine, sine: (
+            plain_planes(x, omega, versine, sine) - versine.sum(1, keepdim=True)
+        ),
+        arguments,
+        dtype,
+        roundings=16 * (waves + 5),
+    )
 
 
 def plain_bumps(

@@ -71,7 +71,7 @@ def test_kl_of_frequencies_at_the_prior_is_zero(dtype: torch.dtype) -> None:
     assert found == pytest.approx(10 * (math.expm1(2e-3) - 2e-3) / 2, rel=1e-4)
 
 
-# Each weight is a product of P quotients; gradients sum S or D·B of them.
+# Each weight is a product of P quotients; gradients sum S·B of them, with random signs.
 @BOTH
 @pytest.mark.parametrize(
     ("forces", "waves", "inputs", "outputs", "samples"),
@@ -92,7 +92,7 @@ def test_turned_amplitudes(
         for p in range(inputs):
             answer = answer / (decay[:, p, None, None] + 1j * theta[..., p])  # D Q B
         turned = (sensitivities[..., None] * amplitude[:, None] * answer).flatten(2).mT
-        return torch.stack((turned.real, turned.imag))
+        return -torch.stack((turned.real, turned.imag))
 
     arguments = [
         uniform(forces, waves, inputs, low=-3, high=3),
@@ -101,4 +101,4 @@ def test_turned_amplitudes(
         uniform(samples, forces, waves, seed=2),
     ]
     roundings = 16 * inputs + samples + forces * waves
-    compare(fused, as_written, arguments, dtype, roundings=2 * roundings)
+    compare(fused, as_written, arguments, dtype, roundings=2 * roundings, terms=1.0)

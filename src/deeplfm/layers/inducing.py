@@ -251,9 +251,7 @@ class InducingPath:
         weights = turned_amplitudes(
             force.theta[0], force.phase[0], factor[0], sensitivities, force.amplitude
         )
-        even, odd = weights.unbind()
-        sums = plane_wave_sums(x, force.theta[0].flatten(0, 1), even, odd)
-        return even.sum(1)[:, None] - sums
+        return plane_wave_sums(x, force.theta[0].flatten(0, 1), *weights.unbind(), whole=True)
 
 
 def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Tensor) -> Tensor:

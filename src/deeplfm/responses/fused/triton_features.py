@@ -21,10 +21,14 @@ _ROWS, _WAVES = 16, 64  # of a tile
 
 
 def wave_features(
-    x: Float[Tensor, "B2 N K"], omega: Float[Tensor, "B R K"], sides: int = 1
+    x: Float[Tensor, "B2 N K"],
+    omega: Float[Tensor, "B R K"],
+    sides: int = 1,
+    *,
+    whole: bool = False,
 ) -> Float[Tensor, "B N F"]:
-    """B is a multiple of B2: the batch of `x` repeats."""
-    features: Tensor = _WaveFeatures.apply(x, omega, sides)
+    """B is a multiple of B2: the batch of `x` repeats. `whole`: cos φ in place of cos φ - 1."""
+    features: Tensor = _WaveFeatures.apply(x, omega, sides, whole)
     return features
 
 
@@ -32,7 +36,7 @@ class _WaveFeatures(torch.autograd.Function):
     """Keeps its arguments only."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, omega: Tensor, sides: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, omega: Tensor, sides: int, whole: bool) -> Tensor:
         omega = omega.contiguous()
         ctx.save_for_backward(x, omega)
         ctx.sides = sides
@@ -45,6 +49,7 @@ class _WaveFeatures(torch.autograd.Function):
                 R=count,
                 K=width,
                 C=sides,
+                WHOLE=whole,
                 ROWS=_ROWS,
                 WAVES=_WAVES,
             )
@@ -52,14 +57,14 @@ class _WaveFeatures(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, omega = ctx.saved_tensors
         (batch, count, width), (inputs, points, _) = omega.shape, x.shape
         rows, columns = blocks(points, _ROWS), blocks(count, _WAVES)
         by_x = omega.new_empty(columns, batch // inputs, inputs, points, width)
         by_omega = omega.new_empty(rows, batch, count, width)
         if by_x.numel() == 0:
-            return torch.zeros_like(x), torch.zeros_like(omega), None
+            return torch.zeros_like(x), torch.zeros_like(omega), None, None
         _backward[(batch, rows, columns)](
             *(x, omega, gradient.contiguous(), by_x, by_omega),
             *(points, *x.stride(), inputs),
@@ -69,7 +74,8 @@ class _WaveFeatures(torch.autograd.Function):
             ROWS=_ROWS,
             WAVES=_WAVES,
         )
-        return by_x.sum((0, 1)) if ctx.needs_input_grad[0] else None, by_omega.sum(0), None
+        by_points = by_x.sum((0, 1)) if ctx.needs_input_grad[0] else None
+        return by_points, by_omega.sum(0), None, None
 
 
 @triton.jit
@@ -91,7 +97,8 @@ def _half_waves(x_ptr, omega_ptr, n, r, points, x_n, x_k, R, K: tl.constexpr):
 def _forward(
     x_ptr, omega_ptr, out_ptr,
     points, x_b, x_n, x_k, batch,
-    R: tl.constexpr, K: tl.constexpr, C: tl.constexpr, ROWS: tl.constexpr, WAVES: tl.constexpr,
+    R: tl.constexpr, K: tl.constexpr, C: tl.constexpr, WHOLE: tl.constexpr,
+    ROWS: tl.constexpr, WAVES: tl.constexpr,
 ):  # fmt: skip
     b = tl.program_id(0).to(tl.int64)
     n = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -99,6 +106,8 @@ def _forward(
     x_ptr += b % batch * x_b
     versine, wave = _half_waves(x_ptr, omega_ptr + b * R * K, n, r, points, x_n, x_k, R, K)
     even, odd = -2 * versine, 2 * wave
+    if WHOLE:
+        even += 1
     out_ptr += (b * points + n) * (2 * C * R) + r
     inside = (n < points) & (r < R)
     if C == 2:

@@ -2,8 +2,8 @@
 
     sums[s,n,d] = Σ_b (1 - cos(ω_b·x_{sn}))·versine[s,b,d] + sin(ω_b·x_{sn})·sine[s,b,d]
 
-One warp takes a block of points and walks over b; gradients over points are written per block and
-summed after.
+Where nothing starts from 0 the 1 may be left out: `whole` waves. One warp takes a block of points
+and walks over b; gradients over points are written per block and summed after.
 """
 
 # ruff: noqa: RUF005 (kernels know no unpacking of tuples)
@@ -29,15 +29,17 @@ def plane_wave_sums(
     omega: Float[Tensor, "B P"],
     versine: Float[Tensor, "S B D"],
     sine: Float[Tensor, "S B D"],
+    *,
+    whole: bool = False,
 ) -> Float[Tensor, "S N D"]:
     """With inputs that all samples share, the waves are made once: S3 = 1."""
     if len(x) == 1:
         samples, _, outputs = versine.shape
         weights = torch.cat((-versine, sine), dim=1).transpose(0, 1).flatten(1)
-        total = wave_features(x, omega[None])[0] @ weights
+        total = wave_features(x, omega[None], whole=whole)[0] @ weights
         columns: Tensor = total.unflatten(-1, (samples, outputs))
         return columns.transpose(0, 1)
-    sums: Tensor = _PlaneWaveSums.apply(x, omega, versine, sine)
+    sums: Tensor = _PlaneWaveSums.apply(x, omega, versine, sine, whole)
     return sums
 
 
@@ -45,7 +47,10 @@ class _PlaneWaveSums(torch.autograd.Function):
     """Keeps its arguments only."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, omega: Tensor, versine: Tensor, sine: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, omega: Tensor, versine: Tensor, sine: Tensor, whole: bool
+    ) -> Tensor:
+        ctx.whole = whole
         omega, versine, sine = (part.contiguous() for part in (omega, versine, sine))
         ctx.save_for_backward(x, omega, versine, sine)
         (samples, points, inputs), (_, count, outputs) = x.shape, versine.shape
@@ -61,6 +66,7 @@ class _PlaneWaveSums(torch.autograd.Function):
                 P=inputs,
                 D=outputs,
                 OWN=own,
+                WHOLE=whole,
                 BLOCK=block,
                 num_warps=1,
             )
@@ -72,7 +78,7 @@ class _PlaneWaveSums(torch.autograd.Function):
         x, omega, versine, sine = ctx.saved_tensors
         (samples, points, inputs), (_, count, outputs) = x.shape, versine.shape
         if x.numel() * versine.numel() == 0:
-            return tuple(torch.zeros_like(part) for part in (x, omega, versine, sine))
+            return (*(torch.zeros_like(part) for part in (x, omega, versine, sine)), None)
         own = divisor_of(outputs, _OUTPUTS)
         groups = outputs // own
         block = block_of(points, samples * groups, 128)
@@ -87,6 +93,7 @@ class _PlaneWaveSums(torch.autograd.Function):
             P=inputs,
             D=outputs,
             OWN=own,
+            WHOLE=ctx.whole,
             BLOCK=block,
             num_warps=1,
         )
@@ -96,6 +103,7 @@ class _PlaneWaveSums(torch.autograd.Function):
             by_omega.sum((0, 1, 2)),
             weights[0],
             weights[1],
+            None,
         )
 
 
@@ -125,7 +133,8 @@ def _half_waves(x, omega_ptr, P: tl.constexpr):
 def _forward(
     x_ptr, omega_ptr, versine_ptr, sine_ptr, out_ptr,
     points, x_s, x_n, x_p,
-    B: tl.constexpr, P: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, BLOCK: tl.constexpr,
+    B: tl.constexpr, P: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, WHOLE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     GROUPS: tl.constexpr = D // OWN
     row = tl.program_id(0).to(tl.int64)
@@ -138,6 +147,8 @@ def _forward(
         totals = totals + (tl.zeros_like(x[0]),)
     for b in range(B):
         versines, waves = _half_waves(x, omega_ptr + b * P, P)
+        if WHOLE:
+            versines -= 0.5
         more = ()
         for d in tl.static_range(OWN):
             versine = tl.load(versine_ptr + at + b * D + d)
@@ -154,7 +165,8 @@ def _forward(
 def _backward(
     x_ptr, omega_ptr, versine_ptr, sine_ptr, gradient_ptr, by_x_ptr, by_omega_ptr, by_weights_ptr,
     points, x_s, x_n, x_p, g_s, g_n, g_d, samples,
-    B: tl.constexpr, P: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, BLOCK: tl.constexpr,
+    B: tl.constexpr, P: tl.constexpr, D: tl.constexpr, OWN: tl.constexpr, WHOLE: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
     GROUPS: tl.constexpr = D // OWN
     row, piece = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
@@ -171,13 +183,16 @@ def _backward(
         by_x = by_x + (tl.zeros_like(x[0]),)
     for b in range(B):
         versines, waves = _half_waves(x, omega_ptr + b * P, P)
+        cosine = 1 - 2 * versines
+        if WHOLE:
+            versines -= 0.5
         by_versine, by_sine = tl.zeros_like(x[0]), tl.zeros_like(x[0])
         for d in tl.static_range(OWN):
             by_versine += gradient[d] * tl.load(versine_ptr + at + b * D + d)
             by_sine += gradient[d] * tl.load(sine_ptr + at + b * D + d)
             tl.store(by_versine_ptr + b * D + d, 2 * tl.sum(gradient[d] * versines))
             tl.store(by_sine_ptr + b * D + d, 2 * tl.sum(gradient[d] * waves))
-        slope = 2 * waves * by_versine + (1 - 2 * versines) * by_sine
+        slope = 2 * waves * by_versine + cosine * by_sine
         more = ()
         for p in tl.static_range(P):
             tl.store(by_omega_ptr + b * P + p, tl.sum(slope * x[p]))

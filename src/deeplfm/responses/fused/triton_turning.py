@@ -28,7 +28,7 @@ def turned_amplitudes(
     sensitivities: Float[Tensor, "D Q"],
     amplitude: Float[Tensor, "S Q B"],
 ) -> Float[Tensor, "2 S W D"]:
-    """Of cos and of -sin, W = QB; the phase has no gradient."""
+    """-even and -odd, W = QB: of -cos and of sin. The phase has no gradient."""
     turned: Tensor = _Turned.apply(theta, phase, decay, sensitivities, amplitude)
     return turned
 
@@ -113,7 +113,7 @@ def _forward(
     phase = tl.load(phase_ptr + q * B + b, mask=here, other=0.0)
     for d in range(D):
         real, imag = _answer(theta_ptr + (q * B + b) * P, phase, decay_ptr + d * P, here, P)
-        scaled = amplitude * tl.load(sensitivity_ptr + d * Q + q)
+        scaled = -amplitude * tl.load(sensitivity_ptr + d * Q + q)
         out = (s * (Q * B) + wave) * D + d
         tl.store(out_ptr + out, scaled * real[None, :], mask=inside)
         tl.store(out_ptr + S * Q * B * D + out, scaled * imag[None, :], mask=inside)
@@ -149,7 +149,7 @@ def _backward(
             by_even = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
             by_odd = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
             sensitivity = tl.load(sensitivity_ptr + d * Q + q)
-            total += sensitivity * (by_even * real[None, :] + by_odd * imag[None, :])
+            total -= sensitivity * (by_even * real[None, :] + by_odd * imag[None, :])
         tl.store(by_amplitude_ptr + at, total, mask=inside)
 
 
@@ -174,8 +174,8 @@ def _over_samples(
             amplitude = tl.load(amplitude_ptr + at, mask=inside, other=0.0)
             by_even = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
             by_odd = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
-            by_real += tl.sum(amplitude * by_even, 0)
-            by_imag += tl.sum(amplitude * by_odd, 0)
+            by_real -= tl.sum(amplitude * by_even, 0)
+            by_imag -= tl.sum(amplitude * by_odd, 0)
         tl.store(sums_ptr + d * (P + 1) + P, tl.sum(by_real * real + by_imag * imag))
         more = ()
         for p in tl.static_range(P):
