@@ -130,7 +130,8 @@ class FourierPath:
         root = math.sqrt(count)
         if layer.plane_wave:
             if imag is None:
-                return real.prod(-2, keepdim=True)[None] / root, None
+                # The gradient of torch.prod would wait for the device, to look for zeros.
+                return reduce(torch.mul, real.split(1, -2))[None] / root, None
             inputs = zip(real.split(1, -2), imag.split(1, -2), strict=True)
             real, imag = reduce(complex_product, inputs)
         return real / root, None if imag is None else imag / root

@@ -269,6 +269,7 @@ def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Ten
     )
     if order % 2:
         waves = torch.where(before, -waves, waves)
-    turned = waves.prod(3) * turn[:, None, None]  # S N D Q B
+    # The gradient of torch.prod would wait for the device, to look for zeros.
+    turned = reduce(torch.mul, waves.unbind(3)) * turn[:, None, None]  # S N D Q B
     turned = turned.real.expand(len(amplitude), -1, -1, -1, -1)
     return torch.einsum("sndqb,sdqb->snd", turned, amplitude)
