@@ -9,6 +9,7 @@ the exact continuation would grow like e^{|sx|}.
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -130,7 +131,9 @@ class FourierLayer(Layer):
         if self.phases is not None:
             turn = self.phases.permute(0, 3, 1, 2)
             waves = waves * torch.complex(torch.cos(turn), torch.sin(turn))
-        combined = waves.prod(3) if self.plane_wave else waves.sum(3)  # S N G Q R
+        combined = (
+            reduce(torch.mul, waves.unbind(3)) if self.plane_wave else waves.sum(3)
+        )  # S N G Q R
         combined = combined / math.sqrt(omega.shape[-1])
         return torch.cat([combined.real, combined.imag], dim=-1)
 

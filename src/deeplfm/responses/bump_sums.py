@@ -7,6 +7,8 @@ is made in chunks of points, and made again when gradients ask for it. On a CPU 
 polynomials or come from a table (`bump_lags`, `bump_tables`) where that is less work.
 """
 
+from functools import reduce
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -47,7 +49,7 @@ def bump_sum(
         (factor,) = greens_function.factors
         gain = greens_function.gain()
         if isinstance(gain, Tensor):  # one per output and input, of each factor of the product
-            coefficients = coefficients * gain.prod(-1)[:, None, None]
+            coefficients = coefficients * reduce(torch.mul, gain.unbind(-1))[:, None, None]
         return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
         arguments = (greens_function, x, centers, lengthscale)
@@ -92,7 +94,8 @@ def bumps_of(
     )
     if memory == "zero" and order % 2:
         bumps = torch.where(before, -bumps, bumps)
-    return bumps.prod(3)
+    # Not torch.prod: its gradient reads from the device, which no CUDA graph allows.
+    return reduce(torch.mul, bumps.unbind(3))
 
 
 def _weighted(bumps: Tensor, coefficients: Tensor) -> Tensor:

@@ -230,8 +230,7 @@ class Trainer:
         return torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
 
     def _check(self) -> None:
-        recent = torch.stack(self._records[-CHECK_EVERY:])
-        if bool(recent.isfinite().all()) and self._finite():
+        if self._finite():
             self._good, self._good_step = self._snapshot(), self.step
             return
         self.model.load_state_dict(self._good)
@@ -250,7 +249,9 @@ class Trainer:
         )
 
     def _finite(self) -> bool:
-        return all(bool(value.isfinite().all()) for value in self.model.state_dict().values())
+        """Whether the last losses and all numbers of the model are, with one look at the device."""
+        numbers = [torch.stack(self._records[-CHECK_EVERY:]), *self.model.state_dict().values()]
+        return bool(torch.stack([value.isfinite().all() for value in numbers]).all())
 
     def _snapshot(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
