@@ -9,10 +9,10 @@ from torch import Tensor
 from deeplfm.responses.fused.wave_grids import grid_for, grid_sum
 from deeplfm.responses.wave_sums import input_sums
 
-# Lagrange over eight nodes half a radian apart: (½)^8 · (1·3·5·7/2^4)² / 8! of a wave, and of its
-# slope a bound by the same polynomial's derivative, (½)^7 · (1·3·5·7/2^4)²/8! · 8.
-VALUES = 0.5**8 * (105 / 16) ** 2 / 40320
-SLOPES = 8 * 2 * VALUES
+# Lagrange over six nodes 0.35 radians apart: 0.35^6 · (1·3·5/2^3)² / 6! of a wave, and of its
+# slope a bound by the same polynomial's derivative, which has six factors per spacing.
+VALUES = 0.35**6 * (15 / 8) ** 2 / 720
+SLOPES = 6 / 0.35 * VALUES
 ROUNDING = 3e-7  # of float32, times the phase
 
 

@@ -22,7 +22,7 @@ NAMES = ("x", "omega", "s")
 
 @pytest.mark.parametrize("precision", [FLOAT64, FLOAT32], ids=["float64", "float32"])
 @pytest.mark.parametrize("memory", ["infinite", "zero"])
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_values_and_gradients(precision: Precision, memory: Memory, data: Any) -> None:
     case: Any = data.draw(wave_cases(precision, memory))

@@ -5,7 +5,7 @@
 g is a function of one number, and no faster than its fastest wave: a table of it is one matrix
 product of the waves at the nodes, shared by all samples, with the weights. Nodes are multiples of
 a spacing that the frequencies alone decide, so g is the same function wherever it is evaluated.
-Eight-point Lagrange on twelve nodes per shortest period is good to 4e-6 of the fastest wave.
+Six-point Lagrange on eighteen nodes per shortest period is good to 9e-6 of the fastest wave.
 """
 
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ from torch.nn.functional import embedding_bag
 
 from deeplfm.responses.fused.interpolation import places, scattered
 
-_NODES = 8  # of an interpolation
-_PHASE = 0.5  # radians of the fastest wave between two nodes
+_NODES = 6  # of an interpolation
+_PHASE = 0.35  # radians of the fastest wave between two nodes
 _LARGEST = 2**22  # waves at nodes that a table may be made of
 
 
@@ -153,7 +153,7 @@ def _waves(grid: Grid, omega: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _interpolation(x: Tensor, grid: Grid, sides: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows of the tables about each point, their weights and the slopes of those, [S, N, P, 8]."""
+    """Rows of the tables about each point, their weights and the slopes of those, [S, N, P, 6]."""
     samples, _, inputs = x.shape
     x = x.contiguous()
     found = places(x / grid.spacing, _NODES)
