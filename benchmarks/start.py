@@ -3,11 +3,10 @@
 `python benchmarks/start.py`: every recipe, data set and number of threads in a process of its own.
 "first": the first fit of the process, with what it imports; "again": one after it. Both end at the
 first report, are less one step, and are of the processor (all threads) unless the clock is named.
-"torch": the compiler that the optimisers of torch import, apart. Memory: the peak of the start.
+Memory: the peak of the start.
 """
 
 import argparse
-import importlib
 import json
 import resource
 import subprocess
@@ -93,16 +92,12 @@ def until_first_step(data: Dataset, recipe: Recipe) -> dict[str, float]:
 def measure(recipe: str, data: str, threads: int) -> dict[str, object]:
     """In this process, which must not have fitted anything."""
     torch.set_num_threads(threads)
-    begun = time.process_time()
-    importlib.import_module("torch._dynamo")
-    compiler = time.process_time() - begun
     known, watched, before = DATA[data](), Watched(RECIPES[recipe]()), peak_memory()
     first, again = until_first_step(known, watched), until_first_step(known, watched)
     return {
         "recipe": recipe,
         "data": data,
         "threads": threads,
-        "torch": compiler,
         "first": first["processor"],
         "first, clock": first["seconds"],
         "again": again["processor"],
