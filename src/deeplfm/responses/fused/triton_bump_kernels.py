@@ -12,16 +12,7 @@ from typing import no_type_check
 import triton
 import triton.language as tl
 
-from deeplfm.responses.fused.triton_maths import half_gaussian_moments
-
-
-@triton.jit
-@no_type_check
-def _columns(x_ptr, n, points, x_n, x_p, P: tl.constexpr):
-    columns = ()
-    for p in tl.static_range(P):
-        columns = columns + (tl.load(x_ptr + n * x_n + p * x_p, mask=n < points, other=0.0),)
-    return columns
+from deeplfm.responses.fused.triton_maths import columns_of, half_gaussian_moments
 
 
 @triton.jit
@@ -83,7 +74,7 @@ def forward(
     row = tl.program_id(0).to(tl.int64)
     s, first = row // GROUPS, row % GROUPS * OWN
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    x = _columns(x_ptr + s * x_s, n, points, x_n, x_p, P)
+    x = columns_of(x_ptr + s * x_s, n, points, x_n, x_p, P)
     totals = _zeros(x[0], OWN)
     for i in range(CHUNK if APART else Q * M):
         j, q, live = i, i // M, True
@@ -187,11 +178,11 @@ def backward(
     WIDTH: tl.constexpr = (M + CHUNKS * (1 + OWN)) * P
     by_parameters_ptr += ((piece * tl.num_programs(0) + row) * Q + q) * WIDTH
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    x = _columns(x_ptr + s * x_s, n, points, x_n, x_p, P)
+    x = columns_of(x_ptr + s * x_s, n, points, x_n, x_p, P)
     scale, inverse, kappa = _parameters(scale_ptr + q * P, decay_ptr + first * P, OWN, P)
     gradients = _zeros(x[0], OWN)
     if not APART:
-        gradients = _columns(gradient_ptr + s * g_0 + first * g_2, n, points, g_1, g_2, OWN)
+        gradients = columns_of(gradient_ptr + s * g_0 + first * g_2, n, points, g_1, g_2, OWN)
     by_x, by_scale, by_decay = _zeros(x[0], P), _zeros(x[0], P), _zeros(x[0], OWN * P)
     for i in range(CHUNK):
         live = chunk * CHUNK + i < M

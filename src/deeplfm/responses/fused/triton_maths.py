@@ -242,3 +242,14 @@ def half_gaussian_moments(a, with_first: tl.constexpr):
         zeroth = inverse * _polynomial(y, _MOMENT_0_32, 10)
         first = inverse * inverse * _polynomial(y, _MOMENT_1_32, 12) if with_first else zeroth
     return zeroth, first
+
+
+@triton.jit
+@no_type_check
+def columns_of(x_ptr, n, points, x_n, x_p, P: tl.constexpr):
+    """The P columns of a table at rows n, 0 beyond its `points` rows."""
+    columns = ()
+    for p in tl.static_range(P):
+        column = tl.load(x_ptr + n * x_n + p * x_p, mask=n < points, other=0.0)
+        columns = columns + (column,)  # noqa: RUF005 - kernels know no unpacking of tuples
+    return columns

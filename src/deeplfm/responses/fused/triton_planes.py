@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from deeplfm.responses.fused.triton_blocks import block_of, blocks, divisor_of
 from deeplfm.responses.fused.triton_features import wave_features
-from deeplfm.responses.fused.triton_maths import turned, turns
+from deeplfm.responses.fused.triton_maths import columns_of, turned, turns
 
 _OUTPUTS = 8  # that a warp holds the sums of
 
@@ -109,15 +109,6 @@ class _PlaneWaveSums(torch.autograd.Function):
 
 @triton.jit
 @no_type_check
-def _columns(x_ptr, n, points, x_n, x_p, P: tl.constexpr):
-    columns = ()
-    for p in tl.static_range(P):
-        columns = columns + (tl.load(x_ptr + n * x_n + p * x_p, mask=n < points, other=0.0),)
-    return columns
-
-
-@triton.jit
-@no_type_check
 def _half_waves(x, omega_ptr, P: tl.constexpr):
     f = tl.zeros_like(x[0])
     for p in tl.static_range(P):
@@ -140,7 +131,7 @@ def _forward(
     row = tl.program_id(0).to(tl.int64)
     s, first = row // GROUPS, row % GROUPS * OWN
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    x = _columns(x_ptr + s * x_s, n, points, x_n, x_p, P)
+    x = columns_of(x_ptr + s * x_s, n, points, x_n, x_p, P)
     at = s * (B * D) + first
     totals = ()
     for _ in tl.static_range(OWN):
@@ -172,8 +163,8 @@ def _backward(
     row, piece = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64)
     s, first = row // GROUPS, row % GROUPS * OWN
     n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    x = _columns(x_ptr + s * x_s, n, points, x_n, x_p, P)
-    gradient = _columns(gradient_ptr + s * g_s + first * g_d, n, points, g_n, g_d, OWN)
+    x = columns_of(x_ptr + s * x_s, n, points, x_n, x_p, P)
+    gradient = columns_of(gradient_ptr + s * g_s + first * g_d, n, points, g_n, g_d, OWN)
     at = s * (B * D) + first
     by_omega_ptr += ((piece * GROUPS + row % GROUPS) * samples + s) * (B * P)
     by_versine_ptr = by_weights_ptr + 2 * piece * samples * (B * D) + at
