@@ -1,7 +1,7 @@
 """The shapes of `steps.py`: data of their size, models, and how much arithmetic one step has.
 
 R = M = 100, everything trainable, as in the paper; "default" cases are the recipes as they are.
-Data are made up: the time of a step depends on their size, and on nothing else that matters.
+Data are made up: the time of a step depends on their size, and hardly on what they are.
 """
 
 from dataclasses import dataclass, replace

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm import files
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM, NoSkip
 from deeplfm.objectives import Batch
@@ -206,3 +207,12 @@ def test_the_optimiser_is_that_of_torch() -> None:
         reference.zero_grad()
     for one, other in zip(ours, theirs, strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_checkpoint_of_an_older_version_is_refused(tmp_path: Path) -> None:
+    trainer = trained(2)
+    trainer.save(tmp_path / "now.safetensors")
+    state = files.load_tensors(tmp_path / "now.safetensors")
+    files.save_tensors(tmp_path / "old.safetensors", {k: state[k] for k in state if k != "seed"})
+    with pytest.raises(dlfm.InputError, match="of this version of deeplfm"):
+        trainer.load(tmp_path / "old.safetensors")

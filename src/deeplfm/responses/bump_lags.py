@@ -20,7 +20,7 @@ from deeplfm.responses.systems import system_bump_response
 
 _TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of polynomials, relative to a bump
 _OSCILLATING = 20  # how much longer a bump takes with complex poles
-_LAGS = 6  # nodes of an interpolation over lags
+LAGS = 6  # nodes of an interpolation over lags
 
 
 class Polynomials(NamedTuple):
@@ -62,9 +62,7 @@ def _single_input(g: GreensFunction, lags: Tensor, ell: Tensor, p: int) -> Float
     """h of one input at the lags, float64, with gradients to lags, ℓ and the ODE."""
     if g.order == 1:
         (factor,) = g.factors
-        rate = factor[0][:, p].double()[:, None, None]
-        response = first_order_bump(lags, ell, rate)
-        return rate * response if g.normalised else response
+        return _one_pole(g, lags, ell, factor[0][:, p].double()[:, None, None])
     whole = _respond(g, lags[None], ell)  # D P r J, all inputs at the lags of this one
     return whole[:, p] if whole.ndim == 4 else whole
 
@@ -80,8 +78,8 @@ def bumps_by_lag(
     low, high = ends(x[None])
     z_low, z_high = ends(centers)
     spacing = scales(g, lengthscale) / per_scale
-    first = low - z_high - _LAGS * spacing
-    count = ((high - z_low - first) / spacing).max() + 2 * _LAGS
+    first = low - z_high - LAGS * spacing
+    count = ((high - z_low - first) / spacing).max() + 2 * LAGS
     if not 8 * float(count) < len(x) * centers.shape[1]:
         return None
     lags = (first[:, None] + spacing[:, None] * torch.arange(int(count))).double()
@@ -90,7 +88,7 @@ def bumps_by_lag(
         product: Tensor | None = None
         for p, table in enumerate(at_lags(g, lags, ell, x.dtype)):
             position = (x[:, None, p] - z[:, p] - first[p]) / spacing[p]  # N M
-            bumps = interpolate(table[:, None], position.view(1, -1), _LAGS)
+            bumps = interpolate(table[:, None], position.view(1, -1), LAGS)
             bumps = bumps.view(*position.shape, -1)
             product = bumps if product is None else product * bumps
         forces.append(product)
@@ -121,13 +119,16 @@ def at_lags(
     if g.order == 1:
         (factor,) = g.factors
         ell, rate = lengthscale.double()[:, None, None], factor[0].double().mT[:, None]
-        response = first_order_bump(lags[..., None], ell, rate)
-        if g.normalised:
-            response = rate * response
-        return response.to(dtype)
+        return _one_pole(g, lags[..., None], ell, rate).to(dtype)
     whole = _respond(g, lags, lengthscale.double()[:, None], trailing=1)
     response = whole if whole.ndim == 3 else whole[None]  # D P K; G = δ has one output
     return response.permute(1, 2, 0).to(dtype)
+
+
+def _one_pole(g: GreensFunction, lags: Tensor, ell: Tensor, rate: Tensor) -> Tensor:
+    """The response of a first-order ODE, whose integral is 1/rate."""
+    response = first_order_bump(lags, ell, rate)
+    return rate * response if g.normalised else response
 
 
 def _respond(g: GreensFunction, lags: Tensor, ell: Tensor, trailing: int = 2) -> Tensor:

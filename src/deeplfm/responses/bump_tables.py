@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.responses.bump_lags import at_lags, ends, scales
+from deeplfm.responses.bump_lags import LAGS, at_lags, ends, scales
 from deeplfm.responses.fused.interpolation import Places, interpolate, places
 
-_LAGS, _POINTS = 6, 4  # nodes of an interpolation
+_POINTS = 4  # nodes of an interpolation over points
 # Nodes over points per lengthscale, or per two radians of an oscillating pole where that is less;
 # and nodes over lags for each of them.
 _PER_SCALE = 10
@@ -63,12 +63,12 @@ def bump_table(
     low, high, z_low, z_high, scale = limits.tolist()
     spacing, ratio = scale / _PER_SCALE, _LAGS_PER_POINT[x.dtype]
     size, fine = math.ceil((high - low) / spacing) + _POINTS + 1, spacing / ratio
-    count = (size - 1) * ratio + math.ceil((z_high - z_low) / fine) + 2 * _LAGS
+    count = (size - 1) * ratio + math.ceil((z_high - z_low) / fine) + 2 * LAGS
     pairs = x.shape[0] * x.shape[1] * centers.shape[1]
     if 8 * count > pairs or size * centers.numel() > _LARGEST:
         return None
     first = low - _POINTS / 2 * spacing
-    nearest = first - z_high - _LAGS * fine
+    nearest = first - z_high - LAGS * fine
     lags = nearest + fine * torch.arange(count, dtype=torch.float64)
     forces = []
     for ell, z in zip(lengthscale, centers[..., 0], strict=True):
@@ -85,7 +85,7 @@ class _Windows(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, table: Tensor, position: Tensor, size: int, ratio: int) -> Tensor:
-        found = places(position, _LAGS)
+        found = places(position, LAGS)
         ctx.save_for_backward(table, found.first, found.powers)
         ctx.size, ctx.ratio = size, ratio
         weights, windows = found.weights()[:, None], _windows(table, size, ratio)
@@ -123,5 +123,5 @@ def _windows(table: Float[Tensor, "L D"], size: int, ratio: int) -> Float[Tensor
 
 
 def _parts(count: int, size: int) -> list[slice]:
-    some = max(1, _WINDOWS // (_LAGS * size))
+    some = max(1, _WINDOWS // (LAGS * size))
     return [slice(m, m + some) for m in range(0, count, some)]

@@ -48,7 +48,9 @@ def _free_motions(g: GreensFunction, lag: Tensor, inputs: slice) -> list[Tensor]
     nodes, weights = nodes[:, inputs], weights[:, inputs]
     powers = torch.exp(-nodes * lag[..., None])
     coefficients = [one[:, inputs] for one in _polynomial(g)]
-    gain = g.gain() if not isinstance(g.gain(), Tensor) else torch.as_tensor(g.gain())[:, inputs]
+    gain = g.gain()
+    if isinstance(gain, Tensor):
+        gain = gain[:, inputs]
     motions = []
     for k in range(g.order):
         factor = torch.zeros_like(nodes)

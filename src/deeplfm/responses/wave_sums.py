@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.responses.backends import by_kernels
+from deeplfm.responses.fused.pieces import pieces
 
 _PIECE, _PIECE_ON_DEVICE = 2**17, 2**24  # waves that exist at a time
 
@@ -118,16 +119,8 @@ class _WaveSum(torch.autograd.Function):
 
 
 def _pieces(x: Tensor, frequency: Tensor) -> list[tuple[slice, slice]]:
-    """Slices of the batch and the points that have about `_PIECE` waves together."""
-    batch, points, waves = x.shape[0], x.shape[1], frequency.shape[1]
     size = _PIECE if x.device.type == "cpu" else _PIECE_ON_DEVICE
-    together = max(1, size // max(1, points * waves))
-    rows = max(1, min(points, size // max(1, waves)))
-    return [
-        (slice(b, b + together), slice(n, n + rows))
-        for b in range(0, batch, together)
-        for n in range(0, points, rows)
-    ]
+    return pieces(x.shape[0], x.shape[1], frequency.shape[1], size).slices
 
 
 def _waves(x: Tensor, frequency: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,8 @@ from deeplfm.training.schedule import BACKENDS, Backend
 
 logger = logging.getLogger(__name__)
 
+_UNFUSED = ("plain", "compile")
+
 
 @final
 class Engine:
@@ -44,10 +46,9 @@ class Engine:
                 self.used = BACKENDS.index("graph")
                 return record
         # A compiler sees through plain operations; tables and kernels of our own it cannot fuse.
-        with plain(self.backend in ("plain", "compile")):
+        with plain(self.backend in _UNFUSED):
             record = compute(batch)
-        named = self.backend in ("plain", "compile")
-        self.used = BACKENDS.index(self.backend if named else "fused")
+        self.used = BACKENDS.index(self.backend if self.backend in _UNFUSED else "fused")
         return record
 
     def score(self, function: Callable[..., Any], *arguments: Any) -> Any:

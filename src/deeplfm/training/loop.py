@@ -131,6 +131,11 @@ class Trainer:
     def load(self, path: Path) -> None:
         """Go on from a file of `save`, of the same model and training."""
         state = self.company.share(lambda: files.load_tensors(path))
+        if not {"seed", "backend"} <= state.keys():
+            raise InputError(
+                f"checkpoint must be of this version of deeplfm; {path} is of an older one. "
+                "Train without resuming."
+            )
         model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
         try:
             self.model.load_state_dict(model)

@@ -18,6 +18,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from deeplfm.responses.fused.pieces import pieces
+
 MOST = 512  # coefficients of a polynomial
 _PIECE = 2**18  # bumps of one input and output that exist at a time
 _MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
@@ -200,12 +202,7 @@ def _orders(count: int, like: Tensor) -> Tensor:
 
 
 def _pieces(x: Tensor, stretches: Sequence[Stretch], width: int) -> Iterator[_Piece]:
-    """Parts of equal size: several samples, or one in parts where it is too large."""
-    batch, points, inputs = x.shape
-    rows = math.ceil(points / math.ceil(points * width / _PIECE))
-    most = max(1, _PIECE // max(1, rows * width))
-    together = math.ceil(batch / math.ceil(batch / most))
-    room = [x.new_empty(together * rows, width) for _ in range(2 * inputs + 2)]
-    for b in range(0, batch, together):
-        for n in range(0, points, rows):
-            yield _Piece(x, stretches, (slice(b, b + together), slice(n, n + rows)), room)
+    slices, rows = pieces(x.shape[0], x.shape[1], width, _PIECE)
+    room = [x.new_empty(rows, width) for _ in range(2 * x.shape[2] + 2)]
+    for at in slices:
+        yield _Piece(x, stretches, at, room)

@@ -54,26 +54,6 @@ def _matrices(count: int) -> tuple[Tensor, Tensor]:
     return weights, slopes
 
 
-class Transposed:
-    """The transposed interpolation: what points add to the nodes of a table.
-
-    By node, so that rows are only read: many times faster than adding to rows here and there.
-    """
-
-    def __init__(self, rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], size: int) -> None:
-        flat = rows.flatten()
-        order = torch.argsort(flat)
-        counts = torch.bincount(flat, minlength=size)
-        self.offsets = counts.cumsum(0) - counts
-        self.weights = weights.flatten().index_select(0, order)
-        self.points = order.div_(rows.shape[1], rounding_mode="floor")
-
-    def __call__(self, values: Float[Tensor, "L W"]) -> Float[Tensor, "K W"]:
-        return embedding_bag(
-            self.points, values, self.offsets, per_sample_weights=self.weights, mode="sum"
-        )
-
-
 def interpolate(
     table: Float[Tensor, "K B W"], position: Float[Tensor, "B N"], count: int
 ) -> Float[Tensor, "B N W"]:
@@ -109,11 +89,8 @@ class _Interpolate(torch.autograd.Function):
         by_table = by_position = None
         if ctx.needs_input_grad[0]:
             weights = found.weights().flatten(0, 1)
-            if gradient.shape[1] > _SHORT:
-                by_table = Transposed(rows, weights, len(table))(gradient)
-            else:
-                by_table = scattered(rows, weights, gradient, len(table))
-            by_table = by_table.view(ctx.shape)
+            back = scattered if gradient.shape[1] <= _SHORT else _sorted
+            by_table = back(rows, weights, gradient, len(table)).view(ctx.shape)
         if ctx.needs_input_grad[1]:
             slopes = found.slopes().flatten(0, 1)
             along = embedding_bag(rows, table, per_sample_weights=slopes, mode="sum")
@@ -124,10 +101,25 @@ class _Interpolate(torch.autograd.Function):
 def scattered(
     rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], values: Float[Tensor, "L W"], size: int
 ) -> Float[Tensor, "K W"]:
-    """The transposed interpolation for few columns, without a sort."""
+    """The transposed interpolation, what points add to the nodes of a table, for few columns."""
     flat = rows.flatten()
     columns = [
         values.new_zeros(size).scatter_add_(0, flat, (weights * column[:, None]).flatten())
         for column in values.unbind(1)
     ]
     return torch.stack(columns, dim=1)
+
+
+def _sorted(
+    rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], values: Float[Tensor, "L W"], size: int
+) -> Float[Tensor, "K W"]:
+    """The same for many columns: by node, so that rows are read and never added to."""
+    flat = rows.flatten()
+    order, counts = torch.argsort(flat), torch.bincount(flat, minlength=size)
+    return embedding_bag(
+        order.div(rows.shape[1], rounding_mode="floor"),
+        values,
+        counts.cumsum(0) - counts,
+        per_sample_weights=weights.flatten().index_select(0, order),
+        mode="sum",
+    )

@@ -3,13 +3,14 @@
 sum_s(x) = Σ_r cos(ω_r·x) a_sr + sin(ω_r·x) b_sr
 """
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+from deeplfm.responses.fused.pieces import pieces
 
 _PIECE = 2**18  # waves that exist at a time
 
@@ -69,12 +70,10 @@ def _waves(x: Tensor, frequency: Tensor, first: Tensor, second: Tensor) -> tuple
 
 
 def _pieces(x: Tensor, waves: int, buffers: int) -> Iterator[tuple[slice, slice, list[Tensor]]]:
-    """Several samples, or parts of one, that have about `_PIECE` waves together."""
+    """Each with its part of the buffers, [points, waves]."""
     samples, points, _ = x.shape
-    rows = math.ceil(points / math.ceil(points * waves / _PIECE))
-    together = min(samples, max(1, _PIECE // max(1, rows * waves)))
-    room = [x.new_empty(together * rows, waves) for _ in range(buffers)]
-    for b in range(0, samples, together):
-        for n in range(0, points, rows):
-            some = min(together, samples - b) * min(rows, points - n)
-            yield slice(b, b + together), slice(n, n + rows), [one[:some] for one in room]
+    slices, rows = pieces(samples, points, waves, _PIECE)
+    room = [x.new_empty(rows, waves) for _ in range(buffers)]
+    for b, n in slices:
+        some = len(range(samples)[b]) * len(range(points)[n])
+        yield b, n, [one[:some] for one in room]
