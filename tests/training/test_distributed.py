@@ -55,7 +55,8 @@ def written(folder: Path, scene: str, size: int) -> list[dict[str, torch.Tensor]
 def sizes_of_sums(training: dlfm.Training) -> torch.Tensor:
     """For every gradient the sum of |what each row adds|: its rounding is relative to that."""
     trainer = Trainer(moved(), gaps(), training, 0)
-    batch = trainer._batch()
+    given, batch_of = trainer._batch()
+    batch = batch_of(*given)
     total = torch.zeros(())
     for row in range(len(batch.x)):
         one = slice(row, row + 1)

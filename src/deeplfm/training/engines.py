@@ -6,13 +6,12 @@ What cannot be had is logged with its reason, and the next best is taken.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import torch
 from torch import Tensor
 
-from deeplfm.objectives import Batch
 from deeplfm.responses.backends import plain
 from deeplfm.training.graphs import Graphs
 from deeplfm.training.schedule import BACKENDS, Backend
@@ -38,16 +37,16 @@ class Engine:
         if self._graphs is not None:
             self._graphs.forget()
 
-    def step(self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]) -> Tensor:
-        """`compute(batch)`; steps of the same key differ in their rows and random numbers only."""
+    def step(self, key: object, given: Sequence[Tensor], compute: Callable[..., Tensor]) -> Tensor:
+        """`compute(*given)`; steps of one key differ in what is given and random numbers only."""
         if self._graphs is not None:
-            record = self._graphs.step(key, batch, compute)
+            record = self._graphs.step(key, given, compute)
             if record is not None:
                 self.used = BACKENDS.index("graph")
                 return record
         # A compiler sees through plain operations; tables and kernels of our own it cannot fuse.
         with plain(self.backend in _UNFUSED):
-            record = compute(batch)
+            record = compute(*given)
         self.used = BACKENDS.index(self.backend if self.backend in _UNFUSED else "fused")
         return record
 

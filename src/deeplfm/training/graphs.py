@@ -6,13 +6,11 @@ numbers at each replay. What changes from step to step (rows, rate) is written i
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import final
 
 import torch
 from torch import Tensor
-
-from deeplfm.objectives import Batch
 
 logger = logging.getLogger(__name__)
 
@@ -35,28 +33,30 @@ class Graphs:
         self._seen.clear()
         self._recorded.clear()
 
-    def step(self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]) -> Tensor | None:
-        """What `compute(batch)` gives, by a replay; none where the caller must do it himself.
+    def step(
+        self, key: object, given: Sequence[Tensor], compute: Callable[..., Tensor]
+    ) -> Tensor | None:
+        """What `compute(*given)` gives, by a replay; none where the caller must do it himself.
 
-        Rows of another batch are copied to where those of the first were.
+        What is given to another step is copied to where that of the recorded one was.
         """
         known = self._recorded.get(key)
         if known is None:
             seen = self._seen[key] = self._seen.get(key, 0) + 1
             if self.failed or seen <= _WARM:
                 return None
-            known = self._record(key, batch, compute)
+            known = self._record(key, given, compute)
             if known is None:
                 return None
-        return known.replay(batch)
+        return known.replay(given)
 
     def _record(
-        self, key: object, batch: Batch, compute: Callable[[Batch], Tensor]
+        self, key: object, given: Sequence[Tensor], compute: Callable[..., Tensor]
     ) -> "_Recorded | None":
         with _recording:
             before = self.generator.clone_state()
             try:
-                known = _Recorded(batch, compute, self.generator)
+                known = _Recorded(given, compute, self.generator)
             except RuntimeError as error:  # an operation that cannot be recorded, or no room
                 self.failed = True
                 # Else it would wait for the end of a recording that never comes.
@@ -77,17 +77,16 @@ def _first_cause(error: BaseException) -> str:
 @final
 class _Recorded:
     def __init__(
-        self, batch: Batch, compute: Callable[[Batch], Tensor], generator: torch.Generator
+        self, given: Sequence[Tensor], compute: Callable[..., Tensor], generator: torch.Generator
     ) -> None:
-        self.batch = batch
+        self.given = [tensor.clone() for tensor in given]
         self.graph = torch.cuda.CUDAGraph()
         self.graph.register_generator_state(generator)
         with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
-            self.record = compute(batch)
+            self.record = compute(*self.given)
 
-    def replay(self, batch: Batch) -> Tensor:
-        if batch is not self.batch:
-            torch._foreach_copy_(self.batch[:2], batch[:2])  # one operation
-            self.batch.observed.copy_(batch.observed)
+    def replay(self, given: Sequence[Tensor]) -> Tensor:
+        for known, new in zip(self.given, given, strict=True):
+            known.copy_(new)
         self.graph.replay()
         return self.record.clone()

@@ -7,7 +7,7 @@ processes every one has a trainer, and all call the same methods.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import final
 
@@ -58,6 +58,7 @@ class Trainer:
         self.optimiser = AdamW(learnt, training.learning_rate, training.weight_decay)
         self._engine = Engine(training.backend, self.generator, alone=company.size == 1)
         self.step = 0
+        self._stage: Stage | None = None  # that parameters are frozen for
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
         self._backends: list[int] = []  # how each step was computed, as its place in BACKENDS
         self._seconds: list[float] = []  # since the start, without pauses between runs
@@ -168,7 +169,10 @@ class Trainer:
 
     def _one_step(self) -> Tensor:
         stage = self._prepare()
-        return self._engine.step(stage, self._batch(), lambda batch: self._compute(batch, stage))
+        given, batch_of = self._batch()
+        return self._engine.step(
+            stage, given, lambda *tensors: self._compute(batch_of(*tensors), stage)
+        )
 
     def _compute(self, batch: Batch, stage: Stage) -> Tensor:
         """The arithmetic of a step: gradients, those of the whole company, and the update."""
@@ -188,9 +192,11 @@ class Trainer:
     def _prepare(self) -> Stage:
         """The stage, the parameters that move in it, the rate; no gradient yet."""
         stage = self.training.stage(self.step)
-        for role, parameters in self.roles.items():
-            for parameter in parameters:
-                parameter.requires_grad_(id(parameter) in self._learnt and role not in stage.frozen)
+        if stage != self._stage:
+            self._stage = stage
+            for role, parameters in self.roles.items():
+                for p in parameters:
+                    p.requires_grad_(id(p) in self._learnt and role not in stage.frozen)
         self.optimiser.set_rate(self.training.learning_rate_at(self.step))
         self.optimiser.forget_gradients()
         return stage
@@ -220,16 +226,22 @@ class Trainer:
         device = self.data.x.device if self._read is None else torch.device("cpu")
         return Minibatches(self.data.total, self.training.batch_size, seed, device)
 
-    def _batch(self) -> Batch:
-        """This process's rows of this step; what is done with them is `_gradients`' business."""
+    def _batch(self) -> tuple[Sequence[Tensor], Callable[..., Batch]]:
+        """What tells this process's rows of this step from those of others, and the rows from it.
+
+        Rows are looked up as a part of the step, so that a recorded one does it too.
+        """
         rows, data = self._minibatches.rows(self.step), self.data
         if rows is None and self.company.size == 1:
-            return data
-        own: Tensor | slice = self.company.part(self._minibatches.size or data.total)
-        own = own if rows is None else rows[own]
-        if self._read is not None and isinstance(own, Tensor):
-            return self._read(own)
-        return Batch(data.x[own], data.y[own], data.observed[own], data.total)
+            return (), lambda: data
+        own = self.company.part(self._minibatches.size or data.total)
+        if rows is None:
+            return (), lambda: Batch(data.x[own], data.y[own], data.observed[own], data.total)
+        if self._read is not None:
+            return self._read(rows[own])[:3], lambda x, y, seen: Batch(x, y, seen, data.total)
+        return (rows[own],), lambda some: Batch(
+            data.x[some], data.y[some], data.observed[some], data.total
+        )
 
     def _no_record(self) -> Tensor:
         return torch.full_like(self.data.x[0, 0], torch.nan).expand(len(_COLUMNS))
