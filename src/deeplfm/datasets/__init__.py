@@ -4,8 +4,9 @@ from deeplfm.datasets.cardiac import cardiac
 from deeplfm.datasets.physio import physio
 from deeplfm.datasets.series import Observations, Series, Table
 from deeplfm.datasets.toy import toy
+from deeplfm.datasets.uci import uci
 from deeplfm.datasets.uneven import uneven
 
 __all__ = [
-    "Observations", "Series", "Table", "cardiac", "physio", "toy", "uneven",
+    "Observations", "Series", "Table", "cardiac", "physio", "toy", "uci", "uneven",
 ]  # fmt: skip
