@@ -1,5 +1,6 @@
-"""A time series with what is known of it: observations, truth, and which rows test what."""
+"""Observations with their tests: a series at its times, or a table of rows with several inputs."""
 
+from abc import ABC
 from dataclasses import dataclass, field
 from typing import final
 
@@ -12,19 +13,17 @@ Values = NDArray[np.float64]
 Rows = NDArray[np.bool_]
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Series:
-    """Times [N], observed values [N, D] (NaN = not observed), and named test masks [N, D].
+class Observations(ABC):
+    """Observed values [N, D] (NaN = not observed) at inputs [N] or [N, P], and test masks [N, D].
 
     `truth` is the signal without noise, where there is one. What no test covers is for training.
     """
 
-    times: Values
+    inputs: Values
     values: Values
     names: tuple[str, ...]
-    tests: dict[str, Rows] = field(default_factory=dict)
-    truth: Values | None = None
+    tests: dict[str, Rows]
+    truth: Values | None
 
     def training(self, *names: str) -> Values:
         """The values to train on: NaN where the named tests look, by default all of them."""
@@ -43,3 +42,35 @@ class Series:
                 f"name must be one of {sorted(self.tests)}; got {name!r}. Choose one of them."
             )
         return self.tests[name]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Series(Observations):
+    """Times [N], values [N, D] (NaN = not observed), and named test masks [N, D].
+
+    `truth` is the signal without noise, where there is one; `inputs` are the times.
+    """
+
+    times: Values
+    values: Values
+    names: tuple[str, ...]
+    tests: dict[str, Rows] = field(default_factory=dict)
+    truth: Values | None = None
+    inputs: Values = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", self.times)  # the way to set a field of a frozen class
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Table(Observations):
+    """Rows of several inputs [N, P] with values [N, D], both in their own units."""
+
+    inputs: Values
+    values: Values
+    names: tuple[str, ...]
+    input_names: tuple[str, ...]
+    tests: dict[str, Rows] = field(default_factory=dict)
+    truth: Values | None = None
