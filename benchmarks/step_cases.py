@@ -80,7 +80,7 @@ class Case:
         return Trainer(model.to(device, torch.float32), batch, training, 0)
 
 
-PAPER = FourierDLFM(weights="diagonal", frequencies="fixed_noise")
+PAPER = FourierDLFM(hidden_dim=3, weights="diagonal", frequencies="fixed_noise")
 PAPER_VIP = InducingDLFM(output_forces=1, greens_function=FirstOrder(2.5), units="scaled")
 PROTEIN = replace(PAPER, num_forces=5, num_features=20)
 SMALL = replace(PAPER, num_features=10)
@@ -90,12 +90,14 @@ CASES = {
     "rff-toy": Case("cpu", PAPER, 500, 1, 1, 10, bars=(10, None)),
     "rff-toy-default": Case("cpu", FourierDLFM(), 500, 1, 1, 10),
     "rff-physio": Case("cpu", PAPER, 1000, 1, 3, 10, bars=(45, 0.3)),
+    "rff-physio-full": Case("cpu", FourierDLFM(hidden_dim=3), 1000, 1, 3, 10),
     "rff-physio-default": Case("cpu", FourierDLFM(), 1000, 1, 3, 10),
     "vip-toy": Case("cpu", PAPER_VIP, 500, 1, 1, 10, bars=(12, None)),
     "vip-toy-default": Case("cpu", InducingDLFM(), 500, 1, 1, 10),
     "vip-physio": Case("cpu", PAPER_VIP, 1000, 1, 3, 10, bars=(50, 0.3)),
     "vip-physio-default": Case("cpu", InducingDLFM(), 1000, 1, 3, 10),
     "rff-physio-100": Case("cuda", PAPER, 1000, 1, 3, 100, bars=(1.0, None)),
+    "rff-physio-100-full": Case("cuda", FourierDLFM(hidden_dim=3), 1000, 1, 3, 100),
     "rff-physio-100-default": Case("cuda", FourierDLFM(), 1000, 1, 3, 100),
     "vip-physio-50": Case("cuda", PAPER_VIP, 1000, 1, 3, 50, bars=(1.5, None)),
     "vip-physio-50-default": Case("cuda", InducingDLFM(), 1000, 1, 3, 50),

@@ -36,6 +36,7 @@ def test_physics_is_given_in_the_users_units() -> None:
     recipe = dlfm.FourierDLFM(
         greens_function=dlfm.SecondOrder(0.5, 2.0, bounds={"damping": (0.1, 5.0)}),
         lengthscale=3.0,
+        hidden_dim=3,
         num_features=3,
         frequency_init="prior",
     )

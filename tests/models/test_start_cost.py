@@ -77,7 +77,7 @@ def test_fourier_features_are_made_once_per_layer(
     """And once more where hidden functions without a target are drawn from the prior."""
     slow = counted(monkeypatch, FourierLayer, "features", lambda layer, x, omega: len(x[0]))
     made = counted(monkeypatch, fourier_start, "features_at", lambda layer, values: len(values))
-    build(dlfm.FourierDLFM(num_features=10), data)
+    build(dlfm.FourierDLFM(hidden_dim=3, num_features=10), data)
     assert slow == []
     assert made == [len(data)] * own
 

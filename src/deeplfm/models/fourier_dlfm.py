@@ -41,6 +41,7 @@ _SKIPS: dict[str, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
 class FourierDLFM(Recipe):
     """DLFM-RFF: layers of random Fourier response features.
 
+    hidden_dim:         functions of a hidden layer; of an oscillation six views reach sharp peaks.
     greens_function:    a template, or one per layer; None is first order with a time constant of
                         0.4 of the range of the inputs.
     lengthscale:        of the forces over the inputs; None takes it from the data.
@@ -53,7 +54,7 @@ class FourierDLFM(Recipe):
     """
 
     num_layers: int = 2
-    hidden_dim: int = 3
+    hidden_dim: int = 6
     num_forces: int = 1
     num_features: int = 100
     greens_function: GreensFunction | Sequence[GreensFunction] | None = None
@@ -87,6 +88,7 @@ class FourierDLFM(Recipe):
         The paper's lengthscale 0.01 is 0.01/√2 in the convention of this library.
         """
         return cls(
+            hidden_dim=3,
             greens_function=FirstOrder(0.01),
             lengthscale=0.01 / math.sqrt(2),
             hidden_lengthscale=0.01 / math.sqrt(2),

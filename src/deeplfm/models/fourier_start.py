@@ -31,8 +31,8 @@ from deeplfm.models.start import (
 )
 from deeplfm.responses.transients import transients
 
-_HIDDEN_NOISE = 0.001  # variance about the hidden targets: q(W) must keep a layer's noise small
-_ALIKE = 20  # neighbouring errors of a phase are one: so few of the targets count for its spread
+_HIDDEN_NOISE = 1e-4  # variance about the hidden targets: more would damp the end of a series
+_ALIKE = 150  # neighbouring errors of a phase are one: so few of the targets count for its spread
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 _BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
 _AT_ONCE = 2**17  # waves that exist at a time: a few MB

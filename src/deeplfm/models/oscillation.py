@@ -15,6 +15,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from deeplfm.models.phase import SharpenedPhase
 from deeplfm.models.spectrum import enough, periodogram
 
 Values = NDArray[np.float64]
@@ -82,11 +83,16 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
     span = float(np.ptp(x))
     centers = np.linspace(x.min(), x.max(), max(3, math.ceil(_CENTERS * span * frequency / 6) + 1))
     slow = np.ones(len(centers), dtype=complex)
+    values = np.ones(len(x), dtype=complex)
     if span * frequency > _STEADY_CYCLES * 2 * math.pi:
         amplitudes = _demodulated(x, y, frequency, centers)
         _, _, directions = np.linalg.svd(amplitudes, full_matrices=False)
         slow = _unit(amplitudes @ directions[0].conj())
-    values = _unit(np.interp(x, centers, slow.real) + 1j * np.interp(x, centers, slow.imag))
+        values = _unit(np.interp(x, centers, slow.real) + 1j * np.interp(x, centers, slow.imag))
+        order = np.argsort(x)
+        phase = np.angle(values) + frequency * x
+        sharp = SharpenedPhase(x[order], y[order], phase[order], frequency)
+        values, slow = (z * np.exp(1j * sharp.bend(at)) for z, at in ((values, x), (slow, centers)))
     power = np.abs(np.fft.fft(slow[:-1])) ** 2
     offsets = 2 * math.pi * np.fft.fftfreq(len(power), d=centers[1] - centers[0])
     kept = power > 1e-4 * power.max()
