@@ -1,5 +1,6 @@
 """Variational Gaussians: their gradients, of both orders, and what they cost at the prior."""
 
+import itertools
 from collections.abc import Callable
 
 import pytest
@@ -85,3 +86,21 @@ def test_the_prior_costs_nothing(kind: Kind, shape: tuple[int, ...]) -> None:
     assert q.kl().tolist() == torch.zeros(shape[:-1]).tolist()
     (q.kl().sum()).backward()
     assert all(bool((parameter.grad == 0).all()) for parameter in q.parameters())  # type: ignore[union-attr]
+
+
+@KINDS
+def test_widened_steps_move_the_mean_as_far_as_from_the_prior(
+    kind: Kind, shape: tuple[int, ...]
+) -> None:
+    """The mean square over all signs of a step of 1 in every entry is 1; the start stays."""
+    q = moved(kind, shape)
+    q.set(q.mean.detach(), q.factor.detach())
+    center, factor = q.mean.detach().clone(), q.factor.detach().clone()
+    q.widen_steps()
+    torch.testing.assert_close((q.mean, q.factor), (center, factor))
+    squares = []
+    for signs in itertools.product((-1.0, 1.0), repeat=q.shift.numel()):
+        with torch.no_grad():
+            q.shift.copy_(torch.tensor(signs).reshape(shape))
+        squares.append((q.mean.detach() - center).square().mean())
+    torch.testing.assert_close(torch.stack(squares).mean(), torch.ones_like(squares[0]))

@@ -5,7 +5,7 @@
 
 Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
 of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u)
-that many noisy ones at once do not undo a fit.
+that many noisy ones at once do not undo a fit; or as large as the prior's (`widen_steps`).
 """
 
 from abc import ABC, abstractmethod
@@ -58,6 +58,14 @@ class VariationalGaussian(nn.Module, ABC):
     @abstractmethod
     def set(self, mean: Tensor, factor: Tensor) -> None:
         """Replace q by N(mean, factor factorᵀ), and measure steps from there."""
+
+    def widen_steps(self) -> None:
+        """Just after `set`: steps of μ as large as those from the prior, on average.
+
+        For a q that is only a beginning: in units of its spread it would never get far.
+        """
+        with torch.no_grad():
+            self.unit.copy_((self.shift.numel() / self.frame.square().sum()).sqrt())
 
     def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
         return normal((num_samples, *self.shift.shape), generator, self.shift)

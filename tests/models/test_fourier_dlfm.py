@@ -49,6 +49,15 @@ def test_physics_is_given_in_the_users_units() -> None:
     assert second.frequencies.lengthscale()[0, 0].tolist() == pytest.approx([0.12] * 3 + [0.05])
 
 
+def test_hidden_functions_of_a_table_have_long_lengthscales() -> None:
+    """Those of a series oscillate; of a table they are about as smooth as its inputs."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    recipe = dlfm.FourierDLFM(num_features=3, hidden_dim=2)
+    for data, expected in ((series(), 0.12), (dataset(x, x[:, 0]), 1.0)):
+        _, second = layers(build(recipe, data)[0])
+        assert second.frequencies.lengthscale()[0, 0, :2].tolist() == pytest.approx([expected] * 2)
+
+
 def test_units_do_not_change_the_model() -> None:
     """The same record in two units of time, physics converted by hand: the same functions."""
     short = dlfm.FourierDLFM(greens_function=dlfm.FirstOrder(0.5), num_features=5)

@@ -234,6 +234,28 @@ def test_from_rest_it_starts_alive_too(g: dlfm.FirstOrder | None) -> None:
     assert 0.1 < float(std) < 10
 
 
+def test_q_of_a_table_has_large_steps_and_that_of_a_series_small_ones() -> None:
+    """Of a table inducing inputs and lengthscales move, and q must follow; a series is refined."""
+    for data, large in ((series(), False), (table(3), True)):
+        model, _ = build(SMALL, data)
+        for layer in layers(model):
+            q = layer.posterior.whitened
+            step = q.unit * q.frame.square().sum((-2, -1)).mean().sqrt() / q.shift[0].numel() ** 0.5
+            assert bool(step > 0.99) is large
+
+
+def test_hidden_functions_without_an_input_leave_a_table_its_fit() -> None:
+    """They are noise at first: with the lengthscale of a series five of them would drown it."""
+    noise = [
+        build(replace(SMALL, hidden_dim=8, num_inducing=40, hidden_lengthscale=ell), table(3))[
+            0
+        ].likelihood.noise_variance.item()
+        for ell in (None, 0.25)
+    ]
+    assert noise[0] < 0.8
+    assert noise[1] > 0.95
+
+
 def test_float32_predictions_do_not_depend_on_the_chunk() -> None:
     """Bumps of a hundred inducing points cancel each other: within 1e-3 all the same."""
     data = series()
@@ -255,6 +277,7 @@ def test_float32_predictions_do_not_depend_on_the_chunk() -> None:
         ({"output_forces": 0}, "output_forces must be"),
         ({"greens_function": [dlfm.FirstOrder()]}, r"one per layer \(2\); got 1"),
         ({"lengthscale": 0.0}, "lengthscale must be above 0; got 0"),
+        ({"hidden_lengthscale": 0.0}, "hidden_lengthscale must be above 0; got 0"),
         ({"spread": -1.0}, "spread must be above 0; got -1"),
         ({"past": math.nan}, "past must be 0 or more; got nan"),
         ({"units": "seconds"}, "units must be one of"),

@@ -33,6 +33,7 @@ FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
 
+_OF_SERIES, _OF_TABLES = 0.12, 1.0  # lengthscales over hidden functions
 _SKIPS: dict[str, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
 
 
@@ -45,7 +46,8 @@ class FourierDLFM(Recipe):
     greens_function:    a template, or one per layer; None is first order with a time constant of
                         0.4 of the range of the inputs.
     lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: of the forces over hidden functions, whose spread is about 1.
+    hidden_lengthscale: of the forces over hidden functions, whose spread is about 1; None is 0.12
+                        for a series, 1 for a table.
     frequencies:        "prior_draws" learns their scale alone, and is what does not overfit;
                         "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
     frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
@@ -59,7 +61,7 @@ class FourierDLFM(Recipe):
     num_features: int = 100
     greens_function: GreensFunction | Sequence[GreensFunction] | None = None
     lengthscale: float | None = None
-    hidden_lengthscale: float = 0.12
+    hidden_lengthscale: float | None = None
     memory: Memory = "zero"
     inputs: Combine = "sum"
     frequencies: Treatment = "prior_draws"
@@ -151,7 +153,7 @@ class FourierDLFM(Recipe):
             greens_function=physics,
             num_forces=self.num_forces,
             num_features=self.num_features,
-            lengthscale=self._lengthscales(number, unit),
+            lengthscale=self._lengthscales(number, unit, series=len(scaling.input_scale) == 1),
             memory=self.memory,
             inputs=self.inputs,
             frequencies=self.frequencies,
@@ -169,13 +171,13 @@ class FourierDLFM(Recipe):
             _randomise(layer.output_sensitivities, generator)
         return layer
 
-    def _lengthscales(self, number: int, unit: Tensor) -> Tensor:
+    def _lengthscales(self, number: int, unit: Tensor, *, series: bool) -> Tensor:
         """[P], in the units of the layer's inputs."""
         hidden = 0 if number == 0 else self.hidden_dim
         of_inputs = torch.full_like(unit, self.lengthscale or 1.0) / unit
         if self.lengthscale is None:
             of_inputs = torch.ones_like(unit)  # that of the data follows with the start
-        of_inputs[:hidden] = self.hidden_lengthscale
+        of_inputs[:hidden] = self.hidden_lengthscale or (_OF_SERIES if series else _OF_TABLES)
         return of_inputs
 
 

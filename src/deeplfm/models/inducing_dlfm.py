@@ -33,6 +33,8 @@ MeanSkip: TypeAlias = Literal["linear", "concatenate", "none"]
 MeanLayers: TypeAlias = Literal["hidden", "every"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 
+_OF_SERIES, _OF_TABLES = 0.25, 1.0  # lengthscales over hidden functions
+
 
 @final
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class InducingDLFM(Recipe):
     spread:             ratio of the speeds of a given ODE in neighbouring hidden functions: alike,
                         they would be one function. ODEs that are fixed or bounded stay as given.
     lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1.
+    hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1; None
+                        is 0.25 for a series, 1 for a table.
     skip:               "linear": a fixed linear mean in every hidden layer (`mean="every"`: in the
                         last one too): identity, padded with zeros, or principal components.
     past:               how many of its slowest time constants a grid begins before the data, up to
@@ -69,7 +72,7 @@ class InducingDLFM(Recipe):
     greens_function: GreensFunction | Sequence[GreensFunction] | None = None
     spread: float = 4.0
     lengthscale: float | None = None
-    hidden_lengthscale: float = 0.25
+    hidden_lengthscale: float | None = None
     memory: Memory = "infinite"
     inputs: Literal["product"] = "product"
     skip: MeanSkip = "linear"
@@ -141,6 +144,10 @@ class InducingDLFM(Recipe):
         start_inducing(layers, model.skip, model.likelihood, start, settings)
         if settings.fitted:
             match_noise(model, start)
+        if settings.fitted and not start.series:
+            # Inducing inputs and lengthscales of a table have a long way to go, and q with them.
+            for layer in layers:
+                layer.posterior.whitened.widen_steps()
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
@@ -169,7 +176,9 @@ class InducingDLFM(Recipe):
         count = (self.grid_points or self.num_inducing) if on_grid else self.num_inducing
         shape = (forces,) * self.separate_inducing + (count, width)
         with_mean = self.skip == "linear" and (not last or self.mean == "every")
-        lengthscale = torch.full((1, width), self.hidden_lengthscale, dtype=torch.float64)
+        series = len(scaling.input_scale) == 1
+        of_hidden = self.hidden_lengthscale or (_OF_SERIES if series else _OF_TABLES)
+        lengthscale = torch.full((1, width), of_hidden, dtype=torch.float64)
         lengthscale[:, hidden:] = (self.lengthscale or 1.0) / unit[hidden:]
         zeros = torch.zeros(width, outputs, dtype=torch.float64)
         layer = InducingLayer(
