@@ -12,7 +12,16 @@ from sklearn.base import clone
 
 import deeplfm as dlfm
 from deeplfm import baselines
-from deeplfm.baselines import AutoregressiveRidge, Baseline, ExactGP, LagRidge, PeriodicGP
+from deeplfm.baselines import (
+    SLMC,
+    SVGP,
+    AutoregressiveRidge,
+    Baseline,
+    DeepGP,
+    ExactGP,
+    LagRidge,
+    PeriodicGP,
+)
 
 Values = NDArray[np.float64]
 
@@ -22,6 +31,9 @@ def small() -> list[Baseline]:
     return [
         ExactGP(steps=3, progress=False),
         PeriodicGP(steps=3, progress=False),
+        SVGP(num_inducing=6, steps=4, batch_size=16, progress=False),
+        SLMC(num_inducing=6, steps=4, batch_size=16, progress=False),
+        DeepGP(num_inducing=6, steps=3, num_samples=2, batch_size=16, progress=False),
         LagRidge(lags=2),
         AutoregressiveRidge(lags=2),
     ]

@@ -6,9 +6,21 @@ Sparse and deep processes need GPyTorch (the extra `baselines`); the others need
 """
 
 from deeplfm.baselines.autoregressive import AutoregressiveRidge
+from deeplfm.baselines.deep_gp import DeepGP
 from deeplfm.baselines.door import Baseline
 from deeplfm.baselines.exact_gp import ExactGP, PeriodicGP
 from deeplfm.baselines.lag_ridge import LagRidge
 from deeplfm.baselines.loading import load
+from deeplfm.baselines.sparse import SLMC, SVGP
 
-__all__ = ["AutoregressiveRidge", "Baseline", "ExactGP", "LagRidge", "PeriodicGP", "load"]
+__all__ = [
+    "SLMC",
+    "SVGP",
+    "AutoregressiveRidge",
+    "Baseline",
+    "DeepGP",
+    "ExactGP",
+    "LagRidge",
+    "PeriodicGP",
+    "load",
+]

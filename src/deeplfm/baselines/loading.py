@@ -4,15 +4,18 @@ from pathlib import Path
 
 from deeplfm import saving
 from deeplfm.baselines.autoregressive import AutoregressiveRidge
+from deeplfm.baselines.deep_gp import DeepGP
 from deeplfm.baselines.door import SETTINGS, Baseline
 from deeplfm.baselines.exact_gp import ExactGP, PeriodicGP
 from deeplfm.baselines.lag_ridge import LagRidge
+from deeplfm.baselines.sparse import SLMC, SVGP
 from deeplfm.configs import from_json
 from deeplfm.devices import checked_device
 from deeplfm.errors import InputError
 
 _KNOWN: dict[str, type[Baseline]] = {
-    cls.__name__: cls for cls in (AutoregressiveRidge, ExactGP, LagRidge, PeriodicGP)
+    cls.__name__: cls
+    for cls in (AutoregressiveRidge, DeepGP, ExactGP, LagRidge, PeriodicGP, SLMC, SVGP)
 }
 
 
