@@ -21,6 +21,7 @@ from deeplfm.baselines import (
     ExactGP,
     LagRidge,
     PeriodicGP,
+    SpectralMixtureGP,
 )
 
 Values = NDArray[np.float64]
@@ -34,6 +35,7 @@ def small() -> list[Baseline]:
         SVGP(num_inducing=6, steps=4, batch_size=16, progress=False),
         SLMC(num_inducing=6, steps=4, batch_size=16, progress=False),
         DeepGP(num_inducing=6, steps=3, num_samples=2, batch_size=16, progress=False),
+        SpectralMixtureGP(num_components=3, steps=3, few=40, progress=False),
         LagRidge(lags=2),
         AutoregressiveRidge(lags=2),
     ]
@@ -95,9 +97,11 @@ def test_scikit_learns_parameters(model: Baseline) -> None:
 
 def test_names_and_one_column(model: Baseline) -> None:
     t, y = series()
-    if isinstance(model, LagRidge):  # needs two
-        pytest.skip("one channel is an error there")
     frame = pd.DataFrame({"time": t})
+    if isinstance(model, LagRidge):
+        with pytest.raises(dlfm.InputError, match="needs other channels"):
+            model.fit(frame, y[:, 1])
+        return
     model.fit(frame, pd.Series(y[:, 1], name="pressure"))
     assert model.output_names_ == ("pressure",)
     assert model.predict(frame).shape == (60,)

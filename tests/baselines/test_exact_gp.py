@@ -111,7 +111,7 @@ def test_lags_of_a_grid_are_few_and_right() -> None:
     x = torch.linspace(0, 1, 30, dtype=torch.float64)
     lags, index = distinct_lags(x)
     assert len(lags) == 59
-    torch.testing.assert_close(lags[index], x[:, None] - x[None], rtol=0, atol=1e-9)
+    torch.testing.assert_close(lags[index], x[:, None] - x[None], rtol=0, atol=1e-15)
 
 
 def test_periodic_gp_carries_a_pattern_into_a_gap() -> None:

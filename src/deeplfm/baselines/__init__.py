@@ -12,6 +12,7 @@ from deeplfm.baselines.exact_gp import ExactGP, PeriodicGP
 from deeplfm.baselines.lag_ridge import LagRidge
 from deeplfm.baselines.loading import load
 from deeplfm.baselines.sparse import SLMC, SVGP
+from deeplfm.baselines.spectral_mixture import SpectralMixtureGP
 
 __all__ = [
     "SLMC",
@@ -22,5 +23,6 @@ __all__ = [
     "ExactGP",
     "LagRidge",
     "PeriodicGP",
+    "SpectralMixtureGP",
     "load",
 ]

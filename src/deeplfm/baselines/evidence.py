@@ -7,7 +7,7 @@ K holds the noise. Hyperparameters are logarithms inside bounds, found by L-BFGS
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from deeplfm.errors import NumericalError
 Values = NDArray[np.float64]
 Loss = Callable[[Tensor], Tensor]
 
-_SAME = 9  # decimals: lags of inputs in [0, 1] that agree so far are one lag
+_SAME = 12  # decimals: lags of inputs in [0, 1] that agree so far are one lag
 
 
 class _NegativeLogEvidence(torch.autograd.Function):
@@ -52,12 +52,19 @@ def negative_log_evidence(covariance: Tensor, y: Tensor) -> Tensor:
     return loss
 
 
-def posterior(covariance: Tensor, y: Tensor, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance at new points: `cross` [n*, n] and `prior` [n*], their variances."""
-    factor = torch.linalg.cholesky(covariance)
-    mean = cross @ torch.cholesky_solve(y[:, None], factor)[:, 0]
-    reduced = torch.linalg.solve_triangular(factor, cross.mT, upper=False).square().sum(0)
-    return mean, (prior - reduced).clamp(min=0)
+@final
+class Posterior:
+    """p(f | y) of a covariance that holds the noise; factorised once, asked piece by piece."""
+
+    def __init__(self, covariance: Tensor, y: Tensor) -> None:
+        self.factor = torch.linalg.cholesky(covariance)
+        self.solved = torch.cholesky_solve(y[:, None], self.factor)[:, 0]
+
+    def marginals(self, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and variance at new points: `cross` [n*, n] to the old ones, `prior` variances."""
+        reduced = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
+        variance = prior - reduced.square().sum(0)
+        return cross @ self.solved, variance.clamp(min=0)  # rounding may leave less than nothing
 
 
 def distinct_lags(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,8 +73,11 @@ def distinct_lags(x: Tensor) -> tuple[Tensor, Tensor]:
     A regular grid of n points has 2n - 1 of them: kernels of lags then cost next to nothing.
     """
     times = x.double().cpu().numpy()
-    lags = np.round(times[:, None] - times[None], _SAME)
-    found, index = np.unique(lags, return_inverse=True)
+    lags = times[:, None] - times[None]
+    _, index = np.unique(np.round(lags, _SAME), return_inverse=True)
+    index = index.reshape(-1)
+    # Their means, not what they were rounded to: a covariance of wrong lags may be indefinite.
+    found = np.bincount(index, weights=lags.reshape(-1)) / np.bincount(index)
     chosen = torch.tensor(index.reshape(lags.shape), device=x.device)
     return torch.tensor(found).to(x), chosen
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.baselines.door import Baseline, Mixture, State, Task
-from deeplfm.baselines.evidence import distinct_lags, minimise, negative_log_evidence, posterior
+from deeplfm.baselines.evidence import Posterior, distinct_lags, minimise, negative_log_evidence
 from deeplfm.baselines.history import History
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
@@ -102,10 +102,10 @@ class PerOutputGP(Baseline):
             rows = observed[:, output]
             old, y = known[rows], targets[rows, output]
             noise = theta[-1].exp() * torch.eye(len(old), dtype=x.dtype, device=x.device)
-            covariance = self._kernel(theta, old[:, None] - old[None]) + noise
+            posterior = Posterior(self._kernel(theta, old[:, None] - old[None]) + noise, y)
             prior = self._kernel(theta, torch.zeros_like(x[:1]))
             parts = [
-                posterior(covariance, y, self._kernel(theta, some[:, None] - old[None]), prior)
+                posterior.marginals(self._kernel(theta, some[:, None] - old[None]), prior)
                 for some in x.split(max(1, _CHUNK // len(old)))
             ]
             mean, variance = (torch.cat(values) for values in zip(*parts, strict=True))

@@ -9,13 +9,23 @@ from deeplfm.baselines.door import SETTINGS, Baseline
 from deeplfm.baselines.exact_gp import ExactGP, PeriodicGP
 from deeplfm.baselines.lag_ridge import LagRidge
 from deeplfm.baselines.sparse import SLMC, SVGP
+from deeplfm.baselines.spectral_mixture import SpectralMixtureGP
 from deeplfm.configs import from_json
 from deeplfm.devices import checked_device
 from deeplfm.errors import InputError
 
 _KNOWN: dict[str, type[Baseline]] = {
     cls.__name__: cls
-    for cls in (AutoregressiveRidge, DeepGP, ExactGP, LagRidge, PeriodicGP, SLMC, SVGP)
+    for cls in (
+        AutoregressiveRidge,
+        DeepGP,
+        ExactGP,
+        LagRidge,
+        PeriodicGP,
+        SLMC,
+        SVGP,
+        SpectralMixtureGP,
+    )
 }
 
 
