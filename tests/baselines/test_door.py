@@ -1,14 +1,17 @@
 """What every baseline promises: units, shapes, folders, seeds, clones; errors that help."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import deeplfm as dlfm
 from deeplfm import baselines
@@ -93,6 +96,20 @@ def test_scikit_learns_parameters(model: Baseline) -> None:
     assert changed.seed == 5
     assert clone(changed).get_params() == changed.get_params()
     assert model.seed == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("without_shape_checks")
+def test_scikit_learns_own_checks() -> None:
+    """But for one: X [N] is one input here."""
+    done = 0
+    for estimator, check in estimator_checks_generator(ExactGP(steps=3)):
+        if getattr(check, "func", check).__name__ == "check_fit1d":
+            continue
+        with contextlib.suppress(SkipTest):
+            check(estimator)
+            done += 1
+    assert done > 40
 
 
 def test_names_and_one_column(model: Baseline) -> None:

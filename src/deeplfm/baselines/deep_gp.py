@@ -3,6 +3,7 @@
     bound = 1/S Σ_s Σ_observed E log N(y; f, σ_d²) - Σ_layers KL,   f | h_s from the last layer
 
 Predicts the mixture of the Gaussians that its samples lead to: they are never averaged into one.
+Samples are drawn apart at every row, so that rows in another order get other ones.
 """
 
 from typing import TYPE_CHECKING, final

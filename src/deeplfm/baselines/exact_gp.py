@@ -32,7 +32,9 @@ _TRIAL = 0.15  # share of the steps that every start is given
 class PerOutputGP(Baseline):
     """What exact processes of single outputs share; a kernel and its starts are left to say.
 
-    steps: of L-BFGS at most, per output, from the best start; starts are told apart in fewer.
+    steps: of L-BFGS at most, per output, from the best start; starts are told apart in fewer. The
+    history holds the negative log evidence of the outputs so far at every point that was tried, and
+    ends with that of all. No bar is shown.
     The last of the hyperparameters, all logarithms, is the variance of the noise.
     """
 
@@ -179,15 +181,18 @@ class PeriodicGP(PerOutputGP):
         return beats + other * torch.exp(-(lag / width).square() / 2)
 
     def _starts(self, task: Task, output: int) -> tuple[Tensor, Tensor]:
-        """Slow and quick changes of the period's shape; the rest smooth, or within a period."""
+        """Smooth and sharp patterns, for some periods or many; the rest within a period.
+
+        The period stays near its start: far from it the evidence is all local maxima.
+        """
         period = dominant_period(task)
         starts = [
-            [0.7, period, shape, memory * period, 0.3, width * period, 0.1]
-            for shape, memory, width in ((0.5, 10.0, 3.0), (0.5, 3.0, 0.2), (1.0, 30.0, 0.5))
+            [0.8, period, shape, memory * period, 0.05, width * period, 0.1]
+            for shape, memory, width in ((0.3, 4.0, 0.4), (0.15, 4.0, 0.2), (0.8, 30.0, 0.4))
         ]
         bounds = [
             (1e-3, 1e3),
-            (period / 4, period * 4),
+            (period / 1.2, period * 1.2),
             (0.02, 50.0),
             (period / 2, 1e3),
             (1e-6, 1e3),

@@ -121,7 +121,11 @@ class SpectralMixtureGP(Baseline):
         for some in x[:, 0].split(max(1, _CHUNK // (len(times) * count))):
             lags = (some[:, None] - times).flatten()
             found = layout.table(theta, lags).view(len(some), len(times), count, count)
-            cross = found[:, torch.arange(len(times)), :, outputs].permute(1, 2, 0).flatten(0, 1)
+            cross = (
+                found[:, torch.arange(len(times), device=x.device), :, outputs]
+                .permute(1, 2, 0)
+                .flatten(0, 1)
+            )
             mean, variance = posterior.marginals(cross, prior.repeat(len(some)))
             means.append(mean.view(-1, count))
             variances.append(variance.view(-1, count))
