@@ -55,6 +55,45 @@ def test_crps_is_its_integral(degrees: float | None, bar: float) -> None:
         assert got[n, d] == pytest.approx(left + right, rel=bar)
 
 
+def test_a_mixture_of_gaussians_in_closed_form() -> None:
+    """noise_std [S, N, D]: every component has its own deviation at every point."""
+    deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
+    p = Predictive(SAMPLES, deviations)
+    lower, upper = p.interval(0.8)
+    for n, d in np.ndindex(3, 2):
+        parts = scipy.stats.norm(SAMPLES[:, n, d], deviations[:, n, d])
+        assert p.mean[n, d] == pytest.approx(SAMPLES[:, n, d].mean())
+        second = (deviations[:, n, d] ** 2 + SAMPLES[:, n, d] ** 2).mean()
+        assert p.std[n, d] == pytest.approx(np.sqrt(second - p.mean[n, d] ** 2))
+        density = np.log(parts.pdf(Y[n, d]).mean())
+        assert p.log_density(Y)[n, d] == pytest.approx(density, nan_ok=True)
+        assert p.cdf(Y)[n, d] == pytest.approx(parts.cdf(Y[n, d]).mean(), nan_ok=True)
+        assert parts.cdf(lower[n, d]).mean() == pytest.approx(0.1, abs=1e-10)
+        assert parts.cdf(upper[n, d]).mean() == pytest.approx(0.9, abs=1e-10)
+    many = 3000
+    drawn = Predictive(np.repeat(SAMPLES, many, 0), np.repeat(deviations, many, 0)).sample_y(1)
+    inside = ((drawn >= lower) & (drawn <= upper)).mean(0)
+    assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(drawn))
+
+
+def test_crps_of_gaussians_in_closed_form() -> None:
+    """Of one Gaussian by the textbook; of several by its integral."""
+    center, std = SAMPLES[:1], 0.2 + np.random.default_rng(2).uniform(size=(1, 3, 2))
+    z = (Y - center[0]) / std[0]
+    normal = scipy.stats.norm
+    exact = std[0] * (z * (2 * normal.cdf(z) - 1) + 2 * normal.pdf(z) - 1 / np.sqrt(np.pi))
+    np.testing.assert_allclose(Predictive(center, std).crps(Y), exact, rtol=1e-12)
+    deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
+    parts = normal(SAMPLES[:, 2, 1], deviations[:, 2, 1])
+
+    def square(at: float) -> float:
+        return float((parts.cdf(at).mean() - (Y[2, 1] <= at)) ** 2)
+
+    left, _ = scipy.integrate.quad(square, -60, Y[2, 1], limit=200)
+    right, _ = scipy.integrate.quad(square, Y[2, 1], 60, limit=200)
+    assert Predictive(SAMPLES, deviations).crps(Y)[2, 1] == pytest.approx(left + right, rel=1e-6)
+
+
 def test_noise_free_predictions() -> None:
     p = Predictive(SAMPLES, np.zeros(2))
     np.testing.assert_allclose(p.std, SAMPLES.std(0))

@@ -18,6 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from deeplfm import saving
+from deeplfm.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.data import Dataset, dataset, dimensions
 from deeplfm.devices import checked_device, checked_dtype
 from deeplfm.errors import InputError
@@ -72,7 +73,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.check_settings()
         data = self.check_data(X, y)
-        validate_data(self, _as_columns(X), skip_check_array=True)
+        validate_data(self, as_columns(X), skip_check_array=True)
         return self._with(self._fit(data, checkpoints), flat=dimensions(y) == 1)
 
     def fit_stored(
@@ -124,22 +125,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² over what was observed, averaged over the outputs."""
-        from sklearn.metrics import r2_score
-
-        mean = self.predict(X)
-        known, found = (np.asarray(v, float).reshape(len(mean), -1) for v in (y, mean))
-        if known.shape != found.shape:
-            raise InputError(
-                f"y must be {list(found.shape)}, as in the fit; got {known.shape}. Reshape it."
-            )
-        weight = np.ones(len(known)) if sample_weight is None else np.asarray(sample_weight, float)
-        scores = []
-        for truth, guess in zip(known.T, found.T, strict=True):
-            seen = ~np.isnan(truth)
-            if not seen.any():
-                raise InputError("every output of y must be observed; got only NaN. Drop it.")
-            scores.append(r2_score(truth[seen], guess[seen], sample_weight=weight[seen]))
-        return float(np.mean(scores))
+        return r2_of_observed(y, self.predict(X), sample_weight)
 
     def save(self, folder: Path | str) -> None:
         """Settings as JSON, numbers as safetensors; `deeplfm.load(folder)` reads them."""
@@ -214,10 +200,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
                     "Pass an instance."
                 )
-        if isinstance(self.seed, bool) or not isinstance(self.seed, (int, np.integer)):
-            raise InputError(f"seed must be an integer; got {self.seed!r}. Pass 0.")
-        if not 0 <= self.seed < 2**62:
-            raise InputError(f"seed must be 0 or more, below 2**62; got {self.seed}. Pass 0.")
+        check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
     def check_data(self, X: Any, y: Any) -> Dataset:
@@ -227,10 +210,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
             )
         data = dataset(X, y)
-        if (data.x == data.x[0]).all():
-            raise InputError(
-                f"X must differ from row to row; got {len(data)} equal rows. Check the inputs."
-            )
+        check_rows_differ(data)
         return data
 
     def __sklearn_tags__(self) -> Tags:
@@ -258,7 +238,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)
         if dimensions(X) == 2:  # one dimension is one input, or an error that says so
-            validate_data(self, _as_columns(X), reset=False, skip_check_array=True)
+            validate_data(self, as_columns(X), reset=False, skip_check_array=True)
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self._flat else values
@@ -282,15 +262,3 @@ def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
 
 def _fields(config: Any) -> list[str]:
     return [field.name for field in fields(config)]
-
-
-def _as_columns(X: Any) -> Any:
-    """X with two dimensions where it had one, so that names and widths can be compared."""
-    if isinstance(X, torch.Tensor):
-        X = X.detach().cpu().numpy()
-    if hasattr(X, "to_frame"):
-        return X.to_frame()
-    if hasattr(X, "columns"):
-        return X
-    array = np.asarray(X)
-    return array[:, None] if array.ndim == 1 else array

@@ -3,6 +3,7 @@
     p(y) = 1/S Σ_s p(y | f_s);   mean, std, quantiles, log density and CRPS are those of the mixture
 
 Numpy arrays [N, D] in the units they were given in. Knows no model: function values and noise only.
+Or a mixture of S Gaussians known in closed form at every point: their centres and deviations.
 """
 
 import math
@@ -28,6 +29,10 @@ class Predictive:
 
     samples: [S, N, D]; noise_std: [D], or [S, D] where samples have their own, 0 for none;
     degrees: of a Student-t noise, or None for Gaussian noise; names: one per column.
+
+    With noise_std [S, N, D] it is a mixture of Gaussians in closed form: `samples` are then the
+    centres of its S components (not draws of functions), `noise_std` their standard deviations,
+    uncertainty of the function and noise together. An exact Gaussian process has S = 1.
     """
 
     samples: Values
@@ -89,8 +94,8 @@ class Predictive:
             loss = (np.where(y < quantiles, 1.0, 0.0) - level) * (quantiles - y)
             return np.where(np.isnan(y), np.nan, 2 * loss.mean(0))
         first = _mean_absolute(self.samples - y, self._noise_std()).mean(0)
-        std = np.broadcast_to(self._noise_std(), (len(self.samples), 1, self.samples.shape[2]))
-        count = len(self.samples)
+        count, noise = len(self.samples), self._noise_std()
+        std = np.broadcast_to(noise, (count, *noise.shape[1:]))
         second = np.zeros_like(first)
         step = max(1, _CHUNK // max(1, self.samples.size))
         for start in range(0, count, step):
@@ -100,7 +105,7 @@ class Predictive:
         return np.asarray(first - second / (2 * count**2))
 
     def sample_y(self, seed: int | None = None) -> Values:
-        """[S, N, D]: the samples with noise."""
+        """[S, N, D]: the samples with noise; one draw per component and point of a closed form."""
         generator = np.random.default_rng(self.seed if seed is None else seed)
         shape = self.samples.shape
         if self.degrees is None:
@@ -162,7 +167,9 @@ class Predictive:
         return np.asarray(factor * self._noise_std() ** 2)
 
     def _noise_std(self) -> Values:
-        """[1 or S, 1, D]."""
+        """[1 or S, 1 or N, D]."""
+        if self.noise_std.ndim == 3:
+            return self.noise_std
         return self.noise_std.reshape(-1, 1, self.noise_std.shape[-1])
 
     def _observations(self, y: ArrayLike) -> Values:

@@ -55,20 +55,20 @@ def save(
         tensors |= {f"history.{k}.{name}": torch.tensor(v) for name, v in history.items()}
     numbers = folder / _NUMBERS
     files.save_tensors(numbers, tensors)
-    settings["sha256"] = _checksum(numbers)
+    settings["sha256"] = checksum(numbers)
     if model.data is not None:
         table = {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
         files.save_tensors(folder / _DATA, table)
-        settings["data_sha256"] = _checksum(folder / _DATA)
-    files.save_json(folder / _SETTINGS, settings | {"checksum": _digest(settings)})
+        settings["data_sha256"] = checksum(folder / _DATA)
+    save_settings(folder / _SETTINGS, settings)
 
 
 def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     """Read what `save` wrote; predictions are those of the model that was saved."""
     folder = Path(folder)
-    settings = _settings(folder / _SETTINGS)
+    settings = read_settings(folder / _SETTINGS)
     numbers = folder / _NUMBERS
-    _check_unchanged(numbers, settings["sha256"])
+    check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
     scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
     recipe = from_json(settings["recipe"])
@@ -95,9 +95,14 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     )
 
 
+def save_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Settings with a checksum of their own."""
+    files.save_json(path, settings | {"checksum": _digest(settings)})
+
+
 def estimator_settings(folder: Path | str) -> dict[str, Any] | None:
     """The settings of the estimator that saved the folder; None where none did."""
-    found = _settings(Path(folder) / _SETTINGS).get("estimator")
+    found = read_settings(Path(folder) / _SETTINGS).get("estimator")
     return None if found is None else dict(from_json(found))
 
 
@@ -108,18 +113,19 @@ def _data(
     path = folder / _DATA
     if "data_sha256" not in settings or not path.exists():
         return None
-    _check_unchanged(path, settings["data_sha256"])
+    check_unchanged(path, settings["data_sha256"])
     tensors = files.load_tensors(path)
     return Dataset(tensors["x"].numpy(), tensors["y"].numpy(), inputs, outputs)
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a saved model, as they were written with `save_settings`."""
     try:
         text = path.read_text(encoding="utf-8")
         settings = json.loads(text)
     except FileNotFoundError:
         raise InputError(
-            f"{path.parent} must hold a saved model; model.json is not there. Check the folder."
+            f"{path.parent} must hold a saved model; {path.name} is not there. Check the folder."
         ) from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError(
@@ -139,10 +145,11 @@ def _settings(path: Path) -> dict[str, Any]:
     return dict(settings)
 
 
-def _check_unchanged(path: Path, checksum: str) -> None:
-    if not path.exists() or _checksum(path) != checksum:
+def check_unchanged(path: Path, expected: str) -> None:
+    """The file has the checksum that the settings name."""
+    if not path.exists() or checksum(path) != expected:
         raise InputError(
-            f"{path} must be the file that model.json names; it is missing or was changed. "
+            f"{path} must be the file that the settings name; it is missing or was changed. "
             "Copy the whole folder again."
         )
 
@@ -155,5 +162,6 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
