@@ -21,6 +21,7 @@ from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
 
 if TYPE_CHECKING:
+    from deeplfm.experiments import Table as ResultTable
     from deeplfm.fitted import FittedModel
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
@@ -147,48 +148,49 @@ def demo(
 @app.command()
 def reproduce(
     experiment: Annotated[
-        str, typer.Argument(help="toy, cardiac, physio, decay, starts or overconfidence.")
+        str,
+        typer.Argument(
+            help="toy, physio, uneven, charis, uci, decay, cardiac, starts or overconfidence."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     smoke: Annotated[bool, typer.Option("--smoke", help="Seconds, not minutes.")] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Tables and figures of what is done.")
+    ] = False,
     models: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
     seeds: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda; several by commas.")] = "auto",
+    jobs: Annotated[int, typer.Option(help="Runs side by side, in processes.", min=1)] = 1,
     data: Annotated[Path | None, typer.Option(help="Folder of the data files.")] = None,
 ) -> None:
-    """Run an experiment of the paper; results that are there already are kept."""
+    """Run an experiment of the paper; what is done already is kept, and a sweep goes on."""
     from deeplfm import experiments
-    from deeplfm.experiments import registry, report
 
-    # Where nobody looks, lines may be as long as the table is wide.
-    console = Console() if Console().is_terminal else Console(width=200)
+    out = out / "smoke" if smoke else out  # never beside real results
     if experiment == "decay":
         drawn = experiments.reproduce_decay(out)
         slow, fast = drawn["largest_distance_to_force"]
-        console.print(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
+        _line(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
         _line(f"Picture: {drawn['figure']}")
         return
-    chosen = [
-        cell
-        for cell in experiments.cells(experiment)
-        if (not models or cell.model in models.split(","))
-        and (not datasets or cell.dataset in datasets.split(","))
-        and (not seeds or str(cell.seed) in seeds.split(","))
-    ]
-    if not chosen:
-        raise InputError(
-            "models, datasets and seeds must leave something to run; got none. Widen them."
-        )
-    out = out / "smoke" if smoke else out  # never beside real results
-    for cell in chosen:
-        console.print(f"{cell.experiment}: {cell.name}")
-        experiments.run(registry.smoke(cell) if smoke else cell, out, device=device, data=data)
-    headings, rows = report.table(report.load_results(out, experiment))
-    shown = Table(title=experiment)
-    for heading in headings:
+    names = (tables.names_of(text) for text in (models, datasets, seeds))
+    chosen = experiments.choose(experiment, *names)
+    sweep = experiments.Sweep(out, tables.names_of(device), jobs, data, smoke)
+    written = experiments.reproduce([] if report_only else chosen, experiment, sweep, _line)
+    for table in experiments.tables(out, experiment):
+        _show_table(table)
+    _line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
+
+
+def _show_table(table: "ResultTable") -> None:
+    # Where nobody looks, lines may be as long as the table is wide.
+    console = Console() if Console().is_terminal else Console(width=240)
+    shown = Table(title=Text(table.caption))
+    for heading in table.headings:
         shown.add_column(heading)
-    for row in rows:
+    for row in table.rows:
         shown.add_row(*row)
     console.print(shown)
 

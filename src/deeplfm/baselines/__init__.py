@@ -13,12 +13,14 @@ from deeplfm.baselines.lag_ridge import LagRidge
 from deeplfm.baselines.loading import load
 from deeplfm.baselines.sparse import SLMC, SVGP
 from deeplfm.baselines.spectral_mixture import SpectralMixtureGP
+from deeplfm.baselines.trees import BoostedTrees
 
 __all__ = [
     "SLMC",
     "SVGP",
     "AutoregressiveRidge",
     "Baseline",
+    "BoostedTrees",
     "DeepGP",
     "ExactGP",
     "LagRidge",

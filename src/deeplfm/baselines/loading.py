@@ -10,6 +10,7 @@ from deeplfm.baselines.exact_gp import ExactGP, PeriodicGP
 from deeplfm.baselines.lag_ridge import LagRidge
 from deeplfm.baselines.sparse import SLMC, SVGP
 from deeplfm.baselines.spectral_mixture import SpectralMixtureGP
+from deeplfm.baselines.trees import BoostedTrees
 from deeplfm.configs import from_json
 from deeplfm.devices import checked_device
 from deeplfm.errors import InputError
@@ -18,6 +19,7 @@ _KNOWN: dict[str, type[Baseline]] = {
     cls.__name__: cls
     for cls in (
         AutoregressiveRidge,
+        BoostedTrees,
         DeepGP,
         ExactGP,
         LagRidge,

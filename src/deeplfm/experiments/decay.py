@@ -17,12 +17,12 @@ from deeplfm.layers.inducing import InducingPath
 from deeplfm.plotting import Curve, plot_filters, save_figure, to_unit_range
 
 SLOW, FAST = 0.01, 200.0
-_LENGTHSCALE, _POINTS, _SEED = 0.1, 400, 0
+_LENGTHSCALE, _END, _POINTS, _SEED = 1.0, 10.0, 400, 0
 
 
 def reproduce_decay(out: Path) -> dict[str, Any]:
     """Draw the figure as PDF and PNG, and record how far the fast layer is from its force."""
-    x = torch.linspace(0, 1, _POINTS, dtype=torch.float64)[:, None]
+    x = torch.linspace(0, _END, _POINTS, dtype=torch.float64)[:, None]
     slow, fast = (_layer(decay) for decay in (SLOW, FAST))
     with torch.no_grad():
         path = slow.draw(1, torch.Generator().manual_seed(_SEED))
@@ -31,10 +31,11 @@ def reproduce_decay(out: Path) -> dict[str, Any]:
             InducingPath(layer, path.force, interpolate=False)(x[None])[0, :, 0].numpy()
             for layer in (slow, fast)
         ]
-        filters = [layer.greens_function(x[:, 0])[0].numpy() for layer in (slow, fast)]
+        lags = x[:, 0] / _END
+        filters = [layer.greens_function(lags)[0].numpy() for layer in (slow, fast)]
     labels = [f"γ = {decay:g}" for decay in (SLOW, FAST)]
     figure = plot_filters(
-        x[:, 0].numpy(),
+        lags.numpy(),
         [Curve(label, values) for label, values in zip(labels, filters, strict=True)],
         x[:, 0].numpy(),
         Curve("latent force", force),
@@ -61,7 +62,7 @@ def _layer(decay: float) -> InducingLayer:
         1,
         1,
         greens_function=FirstOrder(decay),
-        inducing_inputs=torch.linspace(0, 1, 30, dtype=torch.float64)[:, None],
+        inducing_inputs=torch.linspace(0, _END, 30, dtype=torch.float64)[:, None],
         lengthscale=_LENGTHSCALE,
         num_basis=200,
     )

@@ -1,43 +1,58 @@
-"""Tables from the JSONs of an experiment: medians over seeds, and the worst seed beside them."""
+"""What an experiment shows, as files: tables as Markdown and LaTeX, figures as PDF and PNG."""
 
-import json
-from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
-import numpy as np
+from deeplfm import files
+from deeplfm.experiments.figures import figures
+from deeplfm.experiments.tables import Table, tables
+from deeplfm.plotting import save_figure
 
-Row = tuple[str, ...]
-
-
-def load_results(out: Path, experiment: str) -> list[dict[str, Any]]:
-    """All results of `experiment` under `out`, in the order of their names."""
-    files = sorted((out / experiment).glob("*.json"))
-    return [json.loads(file.read_text(encoding="utf-8")) for file in files]
+_LATEX = {"%": r"\%", "_": r"\_", "&": r"\&", "≈": r"$\approx$", "`": "'"}
 
 
-def table(results: list[dict[str, Any]]) -> tuple[Row, list[Row]]:
-    """Headings and rows: one per model, data set and task."""
-    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
-    for result in results:
-        for task, scores in result["metrics"].items():
-            groups[result["dataset"], task, result["model"]].append(scores)
-    truth = any("rmse_true" in scores for group in groups.values() for scores in group)
-    shown = ("rmse_true", "mnll", "coverage_95") if truth else ("nmse", "mnll", "coverage_95")
-    pooled = all("coverage_90" in scores for group in groups.values() for scores in group)
-    rows = []
-    for (dataset, task, model), scores in sorted(groups.items()):
-        columns = [np.array([one[name] for one in scores]) for name in shown]
-        cells = [" / ".join(f"{v:.3f}" for v in np.median(column, axis=0)) for column in columns]
-        cells.append(" / ".join(f"{value:.3f}" for value in columns[0].max(axis=0)))
-        if pooled:  # tests of one size in every output and seed: the mean is the pooled share
-            cells.append(f"{np.mean([one['coverage_90'] for one in scores]):.3f}")
-        rows.append((dataset, task, model, str(len(scores)), *cells))
-    last = (f"worst {shown[0]}", "coverage_90, pooled")[: 1 + pooled]
-    return ("data", "task", "model", "seeds", *shown, *last), rows
+def build(out: Path, experiment: str, data: Path | None = None) -> list[Path]:
+    """Write all tables and figures that the results under `out` allow; their files."""
+    written = []
+    for table in tables(out, experiment):
+        for suffix, text in (("md", markdown(table)), ("tex", latex(table))):
+            written.append(out / "tables" / f"{table.name}.{suffix}")
+            files.save_text(written[-1], text)
+    for name, figure in figures(out, experiment, data).items():
+        for suffix in ("pdf", "png"):
+            written.append(out / "figures" / f"{name}.{suffix}")
+            save_figure(figure, written[-1])
+    return written
 
 
-def markdown(headings: Row, rows: list[Row]) -> str:
-    """The same as a Markdown table."""
-    lines = [headings, tuple("---" for _ in headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+def markdown(table: Table) -> str:
+    """A Markdown table under its caption."""
+    lines = [table.headings, tuple("---" for _ in table.headings), *table.rows]
+    drawn = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{table.caption}\n\n{drawn}\n"
+
+
+def latex(table: Table) -> str:
+    """A LaTeX table in the manner of the paper's; it needs the package booktabs."""
+    head, *body = (
+        " & ".join(_escaped(cell) for cell in row) + r" \\" for row in (table.headings, *table.rows)
+    )
+    columns = "l" + "c" * (len(table.headings) - 1)
+    lines = [
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{_escaped(table.caption)}}}",
+        rf"  \label{{tab:{table.name}}}",
+        rf"  \begin{{tabular}}{{{columns}}}",
+        r"    \toprule",
+        f"    {head}",
+        r"    \midrule",
+        *(f"    {row}" for row in body),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -12,74 +12,93 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from deeplfm import files, metrics
 from deeplfm.configs import to_json
-from deeplfm.data import dataset
-from deeplfm.datasets import Series, cardiac, physio, toy
-from deeplfm.experiments.registry import Cell
-from deeplfm.fitted import FittedModel
-from deeplfm.fitting import fit
+from deeplfm.datasets import Observations, cardiac, charis, physio, toy, uci, uneven
+from deeplfm.devices import checked_device
+from deeplfm.experiments.models import Estimator
+from deeplfm.experiments.registry import CHOSEN_ON, SCORED_ON, TABLES, Cell
 
 _SAMPLES = 200
 _CURVE = 50  # points kept of a learning curve
+_DIGITS = 4  # kept of a prediction that a figure shows
+_OF_THE_RUN = ("seed", "device", "progress")  # parameters that are no settings of the model
+
+
+def result_file(cell: Cell, out: Path) -> Path:
+    """Where its JSON is."""
+    return out / cell.experiment / f"{cell.name}.json"
+
+
+def predictions_file(cell: Cell, out: Path) -> Path:
+    """Where the predictions of a cell for a figure are."""
+    return out / cell.experiment / "predictions" / f"{cell.name}.json"
 
 
 def run(
     cell: Cell, out: Path, *, device: str = "cpu", data: Path | str | None = None
 ) -> dict[str, Any]:
     """Fit and score `cell`; the result, as it is written to `out`/<experiment>/<name>.json."""
-    file = out / cell.experiment / f"{cell.name}.json"
+    file = result_file(cell, out)
     if file.exists():
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return kept
-    series = _series(cell, data)
+    device = checked_device(device)
+    observations = observations_of(cell, data)
+    estimator = clone(cell.estimator).set_params(seed=cell.seed, device=device, progress=False)
+    if device.startswith("cuda"):
+        torch.cuda.reset_peak_memory_stats(device)
     started = time.perf_counter()
-    training = dataset(series.times, series.training(*cell.tasks))
-    model = fit(
-        training,
-        cell.recipe,
-        cell.training,
-        seed=cell.seed,
-        device=device,
-        dtype=getattr(torch, cell.dtype),
-    )
+    estimator.fit(observations.inputs, observations.training(*cell.tasks))
     seconds = time.perf_counter() - started
+    settings = cell.estimator.get_params(deep=False)
     result = {
         "experiment": cell.experiment,
         "model": cell.model,
         "dataset": cell.dataset,
         "seed": cell.seed,
         "config": {
-            "recipe": to_json(cell.recipe),
-            "training": to_json(cell.training),
-            "dtype": cell.dtype,
+            "estimator": type(cell.estimator).__name__,
+            **{name: to_json(v) for name, v in settings.items() if name not in _OF_THE_RUN},
         },
         "versions": _versions(),
         "commit": _commit(),
         "device": _device(device),
         "seconds": seconds,
         "peak_memory": _peak_memory(device),
-        "metrics": {task: _score(model, series, task) for task in cell.tasks},
-        "learning_curve": _curve(model),
+        "metrics": {task: _score(estimator, observations, task) for task in cell.tasks},
+        "learning_curve": _curve(estimator),
     }
+    if cell.pictured:
+        files.save_json(predictions_file(cell, out), _predictions(estimator, observations))
     files.save_json(file, result)
     return result
 
 
-def _series(cell: Cell, data: Path | str | None) -> Series:
+def observations_of(cell: Cell, data: Path | str | None) -> Observations:
+    """What a cell is fitted to and scored on."""
     if cell.dataset in ("figure", "equations"):
         return toy(cell.dataset, seed=cell.seed)  # type: ignore[arg-type]
     if cell.dataset == "cardiac":
         return cardiac(seed=cell.seed)
-    return physio(cell.dataset, data)
+    if cell.dataset in TABLES:
+        return uci(cell.dataset, cell.seed, data)  # type: ignore[arg-type]
+    if cell.experiment == "charis":
+        return charis(cell.dataset, path=data)
+    series = physio(cell.dataset, data)
+    if cell.experiment == "uneven":  # every model loses the same observations of a record
+        return uneven(series, seed=(*CHOSEN_ON, *SCORED_ON).index(cell.dataset))
+    return series
 
 
-def _score(model: FittedModel, series: Series, task: str) -> dict[str, Any]:
+def _score(estimator: Estimator, observations: Observations, task: str) -> dict[str, Any]:
     """All scores per output, in the units of the data, which are standardised for series."""
-    rows = series.tests[task].any(1)
-    y = series.test(task)[rows]
-    p = model.predictive(series.times[rows], num_samples=_SAMPLES)
+    y = observations.test(task)
+    rows = ~np.isnan(y).all(1)
+    y = y[rows]
+    p = estimator.predictive(observations.inputs[rows], num_samples=_SAMPLES)
     scores = {
         "nmse": metrics.nmse(y, p.mean),
         "rmse": metrics.rmse(y, p.mean),
@@ -89,22 +108,32 @@ def _score(model: FittedModel, series: Series, task: str) -> dict[str, Any]:
         "coverage_90": metrics.coverage(y, p, 0.9),
         "coverage_95": metrics.coverage(y, p, 0.95),
     }
-    if series.truth is not None:
-        truth = np.where(series.tests[task], series.truth, np.nan)[rows]
-        scores["rmse_true"] = metrics.rmse(truth, p.mean)
+    truth = getattr(observations, "truth", None)
+    if truth is not None:
+        known = np.where(observations.tests[task], truth, np.nan)[rows]
+        scores["rmse_true"] = metrics.rmse(known, p.mean)
     return {name: values.tolist() for name, values in scores.items()}
 
 
-def _curve(model: FittedModel) -> dict[str, list[float]]:
-    history = model.histories[0]
-    count = len(history["loss"])
+def _predictions(estimator: Estimator, observations: Observations) -> dict[str, list[Any]]:
+    """Mean and standard deviation at all inputs, to the digits that a figure can show."""
+    p = estimator.predictive(observations.inputs, num_samples=_SAMPLES)
+    return {
+        name: np.round(values, _DIGITS).tolist()
+        for name, values in (("mean", p.mean), ("std", p.std))
+    }
+
+
+def _curve(estimator: Estimator) -> dict[str, list[float]]:
+    history = {k: v for k, v in estimator.history_.items() if np.issubdtype(v.dtype, np.number)}
+    count = len(history.get("loss", ()))
     kept = np.unique(np.linspace(0, count - 1, min(count, _CURVE)).astype(int))
     return {name: column[kept].tolist() for name, column in history.items()}
 
 
 def _versions() -> dict[str, str]:
     found = {"python": sys.version.split()[0]}
-    for name in ("deeplfm", "torch", "numpy", "scipy"):
+    for name in ("deeplfm", "torch", "numpy", "scipy", "gpytorch"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:  # run from a source tree
