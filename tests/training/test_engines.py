@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm.fitting import fit
 from deeplfm.models import Recipe
 from deeplfm.objectives import Batch
 from deeplfm.training import Stage, Trainer
@@ -95,3 +96,18 @@ def test_recorded_steps_are_those_that_run(recipe: Recipe, batch_size: int | Non
     torch.testing.assert_close(
         graph.history()["loss"], fused.history()["loss"], rtol=1e-3, atol=1e-2
     )
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs need CUDA")
+def test_starts_side_by_side_never_record_each_other() -> None:
+    """After a few fits PyTorch has handed out each of its streams: one is that of recordings."""
+    x = np.linspace(0, 1, 200)
+    y = np.stack([np.sin(9 * x), np.cos(7 * x)], axis=1)
+    data = dlfm.data.dataset(x, y)
+    training = dlfm.Training(steps=20, num_samples=2, restarts=6, combine="mixture")
+    losses = [
+        fit(data, RECIPES["fourier"], training, device="cuda", progress=False).histories[0]["loss"]
+        for _ in range(8)
+    ]
+    for loss in losses[1:]:
+        np.testing.assert_allclose(loss, losses[0], rtol=1e-3, atol=1e-2)

@@ -82,7 +82,13 @@ class _Recorded:
         self.given = [tensor.clone() for tensor in given]
         self.graph = torch.cuda.CUDAGraph()
         self.graph.register_generator_state(generator)
-        with torch.cuda.graph(self.graph, capture_error_mode="thread_local"):
+        # On a stream of its own, where it has one: PyTorch's stream for recordings is one of the few
+        # that it hands out in turn, and work of another start on it would be recorded as well.
+        current = torch.cuda.current_stream(generator.device)
+        shared = current == torch.cuda.default_stream(generator.device)
+        with torch.cuda.graph(
+            self.graph, stream=None if shared else current, capture_error_mode="thread_local"
+        ):
             self.record = compute(*self.given)
 
     def replay(self, given: Sequence[Tensor]) -> Tensor:
