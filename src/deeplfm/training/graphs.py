@@ -82,7 +82,7 @@ class _Recorded:
         self.given = [tensor.clone() for tensor in given]
         self.graph = torch.cuda.CUDAGraph()
         self.graph.register_generator_state(generator)
-        # On a stream of its own, where it has one: PyTorch's stream for recordings is one of the few
+        # On a stream of its own, if it has one: PyTorch's stream for recordings is one of the few
         # that it hands out in turn, and work of another start on it would be recorded as well.
         current = torch.cuda.current_stream(generator.device)
         shared = current == torch.cuda.default_stream(generator.device)
