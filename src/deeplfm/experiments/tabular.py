@@ -77,7 +77,7 @@ def _inducing_of_the_paper(table: str) -> tuple[Recipe, Training]:
     """Lengthscales from 1: at 0.1 inducing points of a table see nothing of each other."""
     recipe = replace(InducingDLFM.paper(), lengthscale=1.0, hidden_lengthscale=1.0)
     size = None if table == "power" else 5000
-    return recipe, replace(_PAPER, steps=10_000, num_samples=50, batch_size=size)
+    return recipe, replace(_PAPER, steps=15_000, num_samples=50, batch_size=size)
 
 
 def _without_dynamics(table: str) -> tuple[Recipe, Training]:
