@@ -42,7 +42,7 @@ def reproduce_decay(out: Path) -> dict[str, Any]:
         [Curve(f"layer, {label}", v) for label, v in zip(labels, responses, strict=True)],
     )
     for kind in ("pdf", "png"):
-        save_figure(figure, out / "decay" / f"decay.{kind}")
+        save_figure(figure, out / "figures" / f"decay.{kind}")
     distances = [
         float(np.abs(to_unit_range(response) - to_unit_range(force)).max())
         for response in responses
@@ -51,9 +51,9 @@ def reproduce_decay(out: Path) -> dict[str, Any]:
         "experiment": "decay",
         "decays": [SLOW, FAST],
         "largest_distance_to_force": distances,
-        "figure": str(out / "decay" / "decay.pdf"),
+        "figure": str(out / "figures" / "decay.pdf"),
     }
-    files.save_json(out / "decay" / "decay.json", result | {"figure": "decay.pdf"})
+    files.save_json(out / "decay" / "decay.json", result | {"figure": "figures/decay.pdf"})
     return result
 
 

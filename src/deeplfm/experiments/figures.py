@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from deeplfm.datasets import Observations
 from deeplfm.errors import InputError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _TEST_COLORS = {"imputation": "tab:orange", "extrapolation": "tab:red"}
 _SHOWN = {"imputation": slice(None), "extrapolation": slice(-100, None)}  # rows, as in the paper
+_LEAST_STEPS = 10  # of a learning curve
 _CURVES = {"toy": "figure", "physio": "3379471", "uneven": "3379471", "charis": "charis6"}
 
 
@@ -105,36 +107,38 @@ def _panel(
 
 
 def _learning(experiment: str, known: Sequence[Cell], out: Path) -> dict[str, "Figure"]:
-    """The loss over the steps of one run per model and task, from its level at the end."""
+    """The loss over the steps, a panel per model; what it falls from first is left out of sight."""
     from matplotlib.figure import Figure
 
-    chosen = [
-        cell
+    curves = [
+        (f"{MODELS[cell.model].label}, {cell.dataset}", _curve(cell, out))
         for cell in known
-        if cell.seed == 0 and cell.dataset == _CURVES.get(experiment, cell.dataset)
+        if cell.seed == 0
+        and cell.dataset == _CURVES.get(experiment, cell.dataset)
+        and cell.tasks[0] in ("imputation", "test")
     ]
-    groups = sorted({(cell.dataset, cell.tasks) for cell in chosen})
-    if not groups:
+    curves = [(label, curve) for label, curve in curves if curve.shape[1] >= _LEAST_STEPS]
+    if not curves:
         return {}
-    figure = Figure(figsize=(5.5 * len(groups), 3.6), layout="constrained")
-    for axes, group in zip(figure.subplots(1, len(groups), squeeze=False)[0], groups, strict=True):
-        for cell in chosen:
-            curve = _read(result_file(cell, out))["learning_curve"]
-            if (cell.dataset, cell.tasks) != group or len(curve.get("loss", ())) < 3:
-                continue
-            steps, loss = np.asarray(curve["step"], float), np.asarray(curve["loss"], float)
-            spread = np.ptp(loss) or 1.0
-            axes.plot(
-                steps / steps[-1],
-                (loss - loss.min()) / spread,
-                label=f"{MODELS[cell.model].label}, {steps[-1]:.0f} steps",
-                linewidth=1,
-            )
-        axes.set(title=" ".join([group[0], *group[1]]), xlabel="share of the steps")
-        axes.set_ylabel("loss, from its least to its largest")
-        axes.set_yscale("symlog", linthresh=1e-2)
-        axes.legend(fontsize="x-small", frameon=False)
+    rows = -(-len(curves) // 4)
+    figure = Figure(figsize=(12, 2.1 * rows), layout="constrained")
+    panels = figure.subplots(rows, 4, squeeze=False)
+    for axes, (label, (steps, loss)) in zip(panels.flat, curves, strict=False):
+        axes.plot(steps, loss, linewidth=1)
+        late = loss[len(loss) // 10 :]
+        margin = 0.1 * (np.ptp(late) or 1.0)
+        axes.set_ylim(late.min() - margin, late.max() + margin)
+        axes.set_title(label, fontsize="small")
+        axes.tick_params(labelsize="x-small")
+    for empty in panels.flat[len(curves) :]:
+        empty.remove()
     return {f"{experiment}_learning": figure}
+
+
+def _curve(cell: Cell, out: Path) -> NDArray[np.float64]:
+    """Steps and loss, [2, T]."""
+    kept = _read(result_file(cell, out))["learning_curve"]
+    return np.array([kept.get("step", ()), kept.get("loss", ())], dtype=float)
 
 
 def _read(file: Path) -> dict[str, Any]:

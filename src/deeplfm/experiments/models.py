@@ -42,9 +42,11 @@ def _ours(recipe: Recipe, training: Training | None = None) -> Callable[[], Esti
 
 
 MIXTURE = Training(restarts=6, combine="mixture")
+LARGE_MIXTURE = Training(restarts=12, combine="mixture")
 VIP_PAPER = Training(steps=2000, num_samples=50, rate="constant", warmup=0.0, gradient_norm=None)
 
 MODELS = {
+    "dlfm-rff-mixture-12": Model("DLFM-RFF (ours, 12 starts)", _ours(FourierDLFM(), LARGE_MIXTURE)),
     "dlfm-rff-mixture": Model("DLFM-RFF (ours, 6 starts)", _ours(FourierDLFM(), MIXTURE)),
     "dlfm-rff": Model("DLFM-RFF (ours)", _ours(FourierDLFM())),
     "dlfm-vip": Model("DLFM-VIP (ours)", _ours(InducingDLFM())),

@@ -27,6 +27,8 @@ TABLES = ("power", "protein")
 _SPLITS = 3
 _TOY = ("gp", "dgp-dsvi", "dgp-rff", "dgp-vip", "dlfm-vip", "dlfm-rff")
 _ONE_TASK = {"lag-ridge": "imputation", "ar-ridge": "extrapolation"}
+# In float32 the covariances of this one do not stay positive definite.
+_OWN = {("slmc", "3600995"): {"dtype": "float64"}}
 _REGULAR = tuple(_ONE_TASK)  # lags need a grid
 
 
@@ -82,7 +84,8 @@ def _cardiac() -> list[Cell]:
 
 
 def _physio() -> list[Cell]:
-    return _series("physio", (*CHOSEN_ON, *SCORED_ON), [m for m in MODELS if m not in _TABULAR])
+    left_out = (*_TABULAR, _LARGEST)
+    return _series("physio", (*CHOSEN_ON, *SCORED_ON), [m for m in MODELS if m not in left_out])
 
 
 def _uneven() -> list[Cell]:
@@ -91,7 +94,8 @@ def _uneven() -> list[Cell]:
 
 
 def _charis() -> list[Cell]:
-    return _series("charis", ("charis6",), [m for m in MODELS if m not in _TABULAR])
+    left_out = (*_TABULAR, _LARGEST)
+    return _series("charis", ("charis6",), [m for m in MODELS if m not in left_out])
 
 
 def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> list[Cell]:
@@ -103,7 +107,7 @@ def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> lis
             record,
             (task,),
             seed,
-            make(model),
+            make(model, **_OWN.get((model, record), {})),
             pictured=seed == 0 and model in (*OURS, *PAPER) and record in ("charis6", PAPER_ON[0]),
         )
         for model in models
@@ -111,8 +115,15 @@ def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> lis
         if model not in PAPER or record in (*PAPER_ON, "charis6")
         for task in TASKS
         if _ONE_TASK.get(model, task) == task
-        for seed in range(2 if model in OURS else 1)
+        for seed in range(_seeds(model, record))
     ]
+
+
+def _seeds(model: str, record: str) -> int:
+    """Of the record that all choices were scored on once, our models have one more."""
+    if model not in OURS:
+        return 1
+    return 3 if record == PAPER_ON[0] else 2
 
 
 def _uci() -> list[Cell]:
@@ -166,6 +177,7 @@ def _overconfidence() -> list[Cell]:
 
 
 _TABULAR = ("svgp", "trees")  # for tables of rows
+_LARGEST = "dlfm-rff-mixture-12"  # where starts differ most: half of the observations gone
 EXPERIMENTS: dict[str, Callable[[], list[Cell]]] = {
     "toy": _toy,
     "physio": _physio,

@@ -94,7 +94,8 @@ def _series(
         means = values.mean(2)
         rows.append((means[:, 0].mean(), (MODELS[model].label, *cells, *map(_mean, means.T))))
     outputs = [f"{name} {score}" for name in ("ABP", "ECG", "ICP") for score in ("NMSE", "MNLL")]
-    caption = f"{task.capitalize()}, mean over records {', '.join(records)} (standard error)."
+    lost = ", half of the observations gone" if experiment == "uneven" else ""
+    caption = f"{task.capitalize()}{lost}: mean over {_named(records)} (standard error)."
     headings = ("model", *outputs, "mean NMSE", "mean MNLL")
     ordered = [row for _, row in sorted(rows, key=lambda pair: pair[0])]
     if experiment == "charis" and ordered:
@@ -163,3 +164,7 @@ def _mean(values: Values) -> str:
     if len(values) == 1:
         return f"{values[0]:.3f}"
     return f"{values.mean():.3f} ({values.std(ddof=1) / np.sqrt(len(values)):.3f})"
+
+
+def _named(records: Sequence[str]) -> str:
+    return f"record{'s' * (len(records) > 1)} {', '.join(records)}"
