@@ -32,12 +32,16 @@ def test_demo_scores_draws_and_reports(tmp_path: Path) -> None:
 
 def test_reproduce_runs_what_was_asked_for(tmp_path: Path) -> None:
     options = ["--smoke", "--models", "dlfm-rff", "--seeds", "0", "--out", str(tmp_path)]
+    options += ["--datasets", "figure"]
     result = CliRunner().invoke(cli.app, ["reproduce", "toy", *options])
     assert result.exit_code == 0, result.output
-    assert "rmse" in result.output
-    assert [path.name for path in (tmp_path / "smoke" / "toy").iterdir()] == [
+    assert "RMSE" in result.output
+    assert [path.name for path in (tmp_path / "smoke" / "toy").glob("*.json")] == [
         "dlfm-rff_figure_imputation_extrapolation_0.json"
     ]
+    assert (tmp_path / "smoke" / "tables" / "toy_figure.tex").exists()
+    again = CliRunner().invoke(cli.app, ["reproduce", "toy", *options, "--report-only"])
+    assert "0 runs" in again.output
     done = deeplfm_command("reproduce", "toy", "--models", "nothing")
     assert done.returncode == 2
     assert "must leave something to run" in done.stderr

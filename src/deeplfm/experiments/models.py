@@ -89,7 +89,7 @@ def smaller(estimator: Estimator) -> Estimator:
         training = replace(training, steps=4, num_samples=2, stages=stages, restarts=restarts)
         return DeepLFMRegressor(recipe, training, dtype=estimator.dtype)
     known = estimator.get_params()
-    few = {"steps": 3, "num_inducing": 10, "num_starts": 1, "batch_size": 100}
+    few = {"steps": 3, "num_inducing": 10, "batch_size": 100, "num_components": 2, "few": 200}
     small: Baseline = type(estimator)(**known)
     small.set_params(**{k: v for k, v in few.items() if k in known})
     return small

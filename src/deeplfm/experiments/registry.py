@@ -44,6 +44,7 @@ class Cell:
     seed: int
     estimator: Estimator
     pictured: bool = False  # predictions are kept, for a figure
+    samples: int = 200  # of a prediction
 
     @property
     def name(self) -> str:
@@ -62,7 +63,7 @@ def cells(experiment: str) -> list[Cell]:
 
 def smoke(cell: Cell) -> Cell:
     """The same path in seconds: few features or inducing points, few steps."""
-    return replace(cell, estimator=smaller(cell.estimator))
+    return replace(cell, estimator=smaller(cell.estimator), samples=10)
 
 
 def _toy() -> list[Cell]:

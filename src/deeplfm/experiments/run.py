@@ -20,8 +20,8 @@ from deeplfm.datasets import Observations, cardiac, charis, physio, toy, uci, un
 from deeplfm.devices import checked_device
 from deeplfm.experiments.models import Estimator
 from deeplfm.experiments.registry import CHOSEN_ON, SCORED_ON, TABLES, Cell
+from deeplfm.predictive import Predictive
 
-_SAMPLES = 200
 _CURVE = 50  # points kept of a learning curve
 _DIGITS = 4  # kept of a prediction that a figure shows
 _OF_THE_RUN = ("seed", "device", "progress")  # parameters that are no settings of the model
@@ -68,11 +68,14 @@ def run(
         "device": _device(device),
         "seconds": seconds,
         "peak_memory": _peak_memory(device),
-        "metrics": {task: _score(estimator, observations, task) for task in cell.tasks},
+        "metrics": {
+            task: _score(estimator, observations, task, cell.samples) for task in cell.tasks
+        },
         "learning_curve": _curve(estimator),
     }
     if cell.pictured:
-        files.save_json(predictions_file(cell, out), _predictions(estimator, observations))
+        shown = estimator.predictive(observations.inputs, num_samples=cell.samples)
+        files.save_json(predictions_file(cell, out), _rounded(shown))
     files.save_json(file, result)
     return result
 
@@ -93,12 +96,14 @@ def observations_of(cell: Cell, data: Path | str | None) -> Observations:
     return series
 
 
-def _score(estimator: Estimator, observations: Observations, task: str) -> dict[str, Any]:
+def _score(
+    estimator: Estimator, observations: Observations, task: str, samples: int
+) -> dict[str, Any]:
     """All scores per output, in the units of the data, which are standardised for series."""
     y = observations.test(task)
     rows = ~np.isnan(y).all(1)
     y = y[rows]
-    p = estimator.predictive(observations.inputs[rows], num_samples=_SAMPLES)
+    p = estimator.predictive(observations.inputs[rows], num_samples=samples)
     scores = {
         "nmse": metrics.nmse(y, p.mean),
         "rmse": metrics.rmse(y, p.mean),
@@ -115,13 +120,10 @@ def _score(estimator: Estimator, observations: Observations, task: str) -> dict[
     return {name: values.tolist() for name, values in scores.items()}
 
 
-def _predictions(estimator: Estimator, observations: Observations) -> dict[str, list[Any]]:
-    """Mean and standard deviation at all inputs, to the digits that a figure can show."""
-    p = estimator.predictive(observations.inputs, num_samples=_SAMPLES)
-    return {
-        name: np.round(values, _DIGITS).tolist()
-        for name, values in (("mean", p.mean), ("std", p.std))
-    }
+def _rounded(p: Predictive) -> dict[str, list[Any]]:
+    """Mean and standard deviation, to the digits that a figure can show."""
+    shown = {"mean": p.mean, "std": p.std}
+    return {name: np.round(values, _DIGITS).tolist() for name, values in shown.items()}
 
 
 def _curve(estimator: Estimator) -> dict[str, list[float]]:
