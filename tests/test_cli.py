@@ -45,6 +45,10 @@ def test_reproduce_runs_what_was_asked_for(tmp_path: Path) -> None:
     done = deeplfm_command("reproduce", "toy", "--models", "nothing")
     assert done.returncode == 2
     assert "must leave something to run" in done.stderr
+    places = ["--data", str(tmp_path), "--out", str(tmp_path)]
+    done = deeplfm_command("reproduce", "physio", *places, "--jobs", "2")
+    assert done.returncode == 2  # the first of all runs says it for all
+    assert done.stderr.count("physio/3083337.csv must be on this machine") == 1
 
 
 def test_bad_usage_is_2() -> None:

@@ -1,4 +1,4 @@
-"""The models of the tables by name: ours, ours with the paper's settings, and what they are up to.
+"""The models of the tables by name: ours, with the paper's settings, and what they are held to.
 
 A name gives a new estimator, unfitted; all stand behind the same door (fit, predictive, history_).
 """

@@ -1,7 +1,7 @@
 """Many runs: one after the other, or side by side in processes, over one device or several.
 
 What is done is kept, so a sweep that was interrupted goes on where it stopped; a run that fails
-does not stop the others.
+does not stop the others, unless what is wrong is the input: a file of data that is not there, say.
 """
 
 import os
@@ -13,6 +13,7 @@ from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 from typing import final
 
+from deeplfm.errors import InputError
 from deeplfm.experiments.registry import Cell, cells, smoke
 from deeplfm.experiments.run import result_file, run
 
@@ -62,6 +63,8 @@ class Sweep:
             try:
                 for done in as_completed(running):
                     error = done.exception()
+                    if isinstance(error, InputError):
+                        raise error
                     yield running[done], f"{error!r}" if error else done.result()
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -84,6 +87,8 @@ def _attempt(cell: Cell, sweep: Sweep, device: str) -> str:
     """Why it failed, or nothing. What is wrong with one model says nothing of the others."""
     try:
         run(smoke(cell) if sweep.short else cell, sweep.out, device=device, data=sweep.data)
+    except InputError:
+        raise
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
