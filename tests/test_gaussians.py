@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from deeplfm.errors import InputError
 from deeplfm.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
 
 Kind = type[DiagonalGaussian] | type[FullGaussian]
@@ -38,7 +39,8 @@ def moved(kind: Kind, shape: tuple[int, ...]) -> VariationalGaussian:
     )
     if kind is DiagonalGaussian:
         factor = torch.diag_embed(factor.diagonal(dim1=-2, dim2=-1))
-    q.set(torch.randn(shape, generator=generator, dtype=torch.float64), factor)
+    prior = 0.1 + torch.rand(shape[-1], generator=generator, dtype=torch.float64)
+    q.set(torch.randn(shape, generator=generator, dtype=torch.float64), factor, prior)
     with torch.no_grad():
         for parameter in q.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=generator).double())
@@ -76,8 +78,24 @@ def test_draws_and_divergence_are_those_of_the_mean_and_factor(
     torch.testing.assert_close(q.draw(3, torch.Generator().manual_seed(2)), expected)
     exact = torch.distributions.MultivariateNormal(q.mean, scale_tril=q.factor)
     zeros = torch.zeros_like(q.mean)
-    standard = torch.distributions.MultivariateNormal(zeros, scale_tril=torch.diag_embed(zeros + 1))
-    torch.testing.assert_close(q.kl(), torch.distributions.kl_divergence(exact, standard))
+    spread = torch.diag_embed(zeros + q.prior_std)
+    prior = torch.distributions.MultivariateNormal(zeros, scale_tril=spread)
+    torch.testing.assert_close(q.kl(), torch.distributions.kl_divergence(exact, prior))
+
+
+@KINDS
+def test_set_is_what_was_set_whatever_the_prior(kind: Kind, shape: tuple[int, ...]) -> None:
+    q = kind(shape, like=torch.zeros(1, dtype=torch.float64))
+    mean = torch.full(shape, 2.0, dtype=torch.float64)
+    factor = torch.diag_embed(torch.full(shape, 0.5, dtype=torch.float64))
+    prior = torch.linspace(0.01, 2, shape[-1], dtype=torch.float64)
+    for given in (None, prior, None):  # what is not given again stays
+        q.set(mean, factor, given)
+        torch.testing.assert_close(q.mean, mean)
+        torch.testing.assert_close(q.factor, factor)
+    torch.testing.assert_close(q.prior_std, prior)
+    with pytest.raises(InputError, match="above 0"):
+        q.set(mean, factor, -prior)
 
 
 @KINDS
@@ -102,5 +120,5 @@ def test_widened_steps_move_the_mean_as_far_as_from_the_prior(
     for signs in itertools.product((-1.0, 1.0), repeat=q.shift.numel()):
         with torch.no_grad():
             q.shift.copy_(torch.tensor(signs).reshape(shape))
-        squares.append((q.mean.detach() - center).square().mean())
+        squares.append(((q.mean.detach() - center) / q.prior_std).square().mean())
     torch.testing.assert_close(torch.stack(squares).mean(), torch.ones_like(squares[0]))

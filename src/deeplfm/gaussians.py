@@ -1,6 +1,6 @@
-"""Variational Gaussians, measured against the standard normal.
+"""Variational Gaussians, measured against a prior N(0, diag(s²)), s = 1 unless it is set.
 
-    q(w) = N(μ, CCᵀ),  w = μ + Cε;   KL(q ‖ N(0, I)) = ½ (|μ|² + |C|² - F - 2 log det C)
+    w = s (μ + Cε);   KL(q ‖ prior) = ½ (|μ|² + |C|² - F - 2 log det C)
     μ = μ0 + u C0 a,  C = C0 B      (μ0, C0) as last `set`, a and B what is learnt
 
 Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.randomness import normal
-from deeplfm.shapes import check_finite, check_shape
+from deeplfm.shapes import check_finite, check_positive, check_shape
 
 _UNIT = 0.3  # of a standard deviation, once q was set; 1 before
 
@@ -28,24 +28,26 @@ class VariationalGaussian(nn.Module, ABC):
     center: Tensor
     frame: Tensor
     unit: Tensor
+    prior_std: Tensor  # s [F], the same for the whole batch
 
     def __init__(self, shape: Sequence[int], *, scale: float, like: Tensor) -> None:
         super().__init__()
         zeros = like.detach().new_zeros(*shape)
         self.register_buffer("center", zeros.clone())
         self.register_buffer("unit", zeros.new_ones(()))
+        self.register_buffer("prior_std", zeros.new_ones(shape[-1]))
         self.shift = nn.Parameter(zeros)
         self.log_diagonal = nn.Parameter(torch.full_like(zeros, scale).log().detach())
 
     @property
     @abstractmethod
     def mean(self) -> Tensor:
-        """μ [..., F]."""
+        """Of w: sμ [..., F]."""
 
     @property
     @abstractmethod
     def factor(self) -> Tensor:
-        """C [..., F, F], lower triangular with a positive diagonal."""
+        """Of w: sC [..., F, F], lower triangular with a positive diagonal."""
 
     @abstractmethod
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
@@ -53,11 +55,14 @@ class VariationalGaussian(nn.Module, ABC):
 
     @abstractmethod
     def kl(self) -> Tensor:
-        """KL(q ‖ N(0, I)) [...]; exactly 0 where q is the standard normal."""
+        """KL(q ‖ prior) [...]; exactly 0 where q is the prior."""
 
     @abstractmethod
-    def set(self, mean: Tensor, factor: Tensor) -> None:
-        """Replace q by N(mean, factor factorᵀ), and measure steps from there."""
+    def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
+        """Replace q by N(mean, factor factorᵀ), and measure steps from there.
+
+        The prior stays as it is, unless a standard deviation for each entry is given.
+        """
 
     def widen_steps(self) -> None:
         """Just after `set`: steps of μ as large as those from the prior, on average.
@@ -66,6 +71,19 @@ class VariationalGaussian(nn.Module, ABC):
         """
         with torch.no_grad():
             self.unit.copy_((self.shift.numel() / self.frame.square().sum()).sqrt())
+
+    def _whitened(
+        self, mean: Tensor, factor: Tensor, prior_std: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """What is checked, in units of a prior that is set."""
+        _check(self.shift.shape, mean, factor)
+        if prior_std is not None:
+            check_shape("prior_std", prior_std, tuple(self.prior_std.shape), "Give one per entry.")
+            check_finite("prior_std", prior_std, "Replace them.")
+            check_positive("prior_std", prior_std, "")
+            self.prior_std.copy_(prior_std)
+        std = self.prior_std.to(mean)
+        return mean / std, factor / std[:, None]
 
     def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
         return normal((num_samples, *self.shift.shape), generator, self.shift)
@@ -81,12 +99,12 @@ class DiagonalGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.center + self.unit * self.frame * self.shift
+        return self.prior_std * (self.center + self.unit * self.frame * self.shift)
 
     @property
     def std(self) -> Tensor:
-        """The diagonal of C."""
-        return self.frame * torch.exp(self.log_diagonal)
+        """The diagonal of sC."""
+        return self.prior_std * self.frame * torch.exp(self.log_diagonal)
 
     @property
     def factor(self) -> Tensor:
@@ -94,7 +112,7 @@ class DiagonalGaussian(VariationalGaussian):
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        fixed = (self.center, self.frame, self.unit)
+        fixed = (self.center, self.frame, self.unit, self.prior_std)
         draws: Tensor = _DiagonalDraw.apply(self.shift, self.log_diagonal, *fixed, noise)
         return draws
 
@@ -103,9 +121,9 @@ class DiagonalGaussian(VariationalGaussian):
         divergence: Tensor = _DiagonalKL.apply(self.shift, self.log_diagonal, *fixed)
         return divergence
 
-    def set(self, mean: Tensor, factor: Tensor) -> None:
+    def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` diagonal."""
-        _check(self.shift.shape, mean, factor)
+        mean, factor = self._whitened(mean, factor, prior_std)
         diagonal = factor.diagonal(dim1=-2, dim2=-1)
         if bool((factor - torch.diag_embed(diagonal)).any()):
             raise InputError(
@@ -131,24 +149,25 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return _mean(self.shift, *self._fixed())
+        return self.prior_std * _mean(self.shift, *self._fixed())
 
     @property
     def factor(self) -> Tensor:
-        return self.frame @ _lower(self.below_diagonal, self.log_diagonal)
+        lower = _lower(self.below_diagonal, self.log_diagonal)
+        return self.prior_std[:, None] * (self.frame @ lower)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        draws: Tensor = _FullDraw.apply(*self._learnt(), *self._fixed(), noise)
+        draws: Tensor = _FullDraw.apply(*self._learnt(), *self._fixed(), self.prior_std, noise)
         return draws
 
     def kl(self) -> Tensor:
         divergence: Tensor = _FullKL.apply(*self._learnt(), *self._fixed())
         return divergence
 
-    def set(self, mean: Tensor, factor: Tensor) -> None:
+    def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` lower triangular."""
-        _check(self.shift.shape, mean, factor)
+        mean, factor = self._whitened(mean, factor, prior_std)
         if bool(factor.triu(1).any()):
             raise InputError(
                 "factor must be lower triangular; got entries above its diagonal. "
@@ -173,22 +192,23 @@ class FullGaussian(VariationalGaussian):
 
 
 class _DiagonalDraw(torch.autograd.Function):
-    """μ + c ε, c the diagonal of C."""
+    """s (μ + c ε), c the diagonal of C."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, center, frame, unit, noise = arguments
+        shift, log, center, frame, unit, prior, noise = arguments
         scale, std = unit * frame, torch.exp(log).mul_(frame)
         ctx.save_for_backward(*arguments, scale, std)
-        return torch.addcmul(torch.addcmul(center, scale, shift), std, noise)
+        return torch.addcmul(torch.addcmul(center, scale, shift), std, noise).mul_(prior)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,), (_, log, _, frame, unit, noise, scale, std) = gradients, ctx.saved_tensors
+        _, log, _, frame, unit, prior, noise, scale, std = ctx.saved_tensors
         if torch.is_grad_enabled():
             scale, std = unit * frame, frame * torch.exp(log)
+        gradient = prior * gradients[0]
         by_shift, by_log = gradient.sum(0) * scale, (gradient * noise).sum(0) * std
-        return by_shift, by_log, None, None, None, None
+        return by_shift, by_log, None, None, None, None, None
 
 
 class _DiagonalKL(torch.autograd.Function):
@@ -214,23 +234,24 @@ class _DiagonalKL(torch.autograd.Function):
 
 
 class _FullDraw(torch.autograd.Function):
-    """μ0 + C0 (u a + B ε)."""
+    """s (μ0 + C0 (u a + B ε))."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, below, center, frame, unit, noise = arguments
-        ctx.save_for_backward(log, frame, unit, noise)
+        shift, log, below, center, frame, unit, prior, noise = arguments
+        ctx.save_for_backward(log, frame, unit, prior, noise)
         relative = (_lower(below, log) @ _columns(noise)).add_((unit * shift)[..., None])
-        return (frame @ relative).add_(center[..., None]).movedim(-1, 0)
+        whitened = (frame @ relative).add_(center[..., None])
+        return whitened.mul_(prior[:, None]).movedim(-1, 0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,), (log, frame, unit, noise) = gradients, ctx.saved_tensors
-        by_relative = frame.mT @ _columns(gradient)
+        log, frame, unit, prior, noise = ctx.saved_tensors
+        by_relative = frame.mT @ (_columns(gradients[0]) * prior[:, None])
         by_lower = by_relative @ _columns(noise).mT
         by_log = by_lower.diagonal(dim1=-2, dim2=-1) * torch.exp(log)
         by_below = torch.tril(by_lower, diagonal=-1)
-        return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None
+        return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None, None
 
 
 class _FullKL(torch.autograd.Function):

@@ -13,7 +13,14 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.fourier_start import features_at, fit_weights, unit_variance
+from deeplfm.models.fourier_start import (
+    _HIDDEN_NOISE,
+    _near,
+    features_at,
+    fit_weights,
+    unit_variance,
+)
+from deeplfm.models.oscillation import dominant_oscillation
 from deeplfm.models.start import evenly
 from deeplfm.parameters import Quantity
 
@@ -125,6 +132,51 @@ def test_unit_variance(inputs: str) -> None:
         phi = made.features(x[None], made.frequencies.draw(1))[0].flatten(-2)
     torch.testing.assert_close(scaled, phi)
     torch.testing.assert_close(phi.square().sum(-1).mean(0), torch.ones(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("options", [{}, SHARED])
+def test_expectations_and_trust_are_a_prior_and_a_noise(options: dict[str, Any]) -> None:
+    """Against the function-space formula with the prior diag(s²) and noise σ²/trust."""
+    made, (x, y) = layer(**options), data()
+    phi = features_at(made, x)
+    generator = torch.Generator().manual_seed(3)
+    one = 0.1 + torch.rand(10, generator=generator, dtype=torch.float64)
+    expected = one.repeat(phi.shape[-1] // 10)
+    trust = 0.2 + 0.8 * torch.rand(len(x), generator=generator, dtype=torch.float64)
+    mean = fit_weights(made, phi, y, expected=expected, trust=trust)
+    mixed = phi.expand(-1, 3, -1)
+    if made.output_sensitivities is not None:
+        mixed = (
+            mixed.unflatten(-1, (2, -1)) * made.output_sensitivities.detach()[..., None]
+        ).flatten(-2)
+    seen, noise = ~y.isnan(), _HIDDEN_NOISE / trust
+    for outputs in [(0, 1, 2)] if options else [(0,), (1,), (2,)]:
+        rows = torch.cat([mixed[seen[:, d], d] for d in outputs])
+        sigma = torch.cat([noise[seen[:, d]] for d in outputs])
+        centred = torch.cat([y[seen[:, d], d] - made.offset.detach()[d] for d in outputs])
+        scaled = rows * expected.square()
+        solved = torch.linalg.solve(rows @ scaled.mT + torch.diag(sigma), centred)
+        everywhere = torch.cat([mixed[:, d] for d in outputs])
+        got = torch.cat([mean[:, d] - made.offset.detach()[d] for d in outputs])
+        # Noise of 1e-5 beside a prior of 1: five of sixteen digits are lost twice.
+        torch.testing.assert_close(got, everywhere @ scaled.mT @ solved, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(made.weights.prior_std, one)
+
+
+def test_little_is_expected_far_from_an_oscillation() -> None:
+    x = np.linspace(0, 1, 500)
+    drift = 0.6 * np.sin(9 * x)
+    y = np.stack([np.cos(150 * x + drift), np.cos(300 * x + 2 * drift)], axis=1)
+    found = dominant_oscillation(x, y)
+    assert found is not None
+    omega, expected = _near(found, 100, 2 * np.pi, torch.Generator().manual_seed(0))
+    far = expected < 1
+    assert far.sum() == 35
+    offsets = (omega - found.frequency).abs()
+    assert offsets[far].max() > 0.4 * found.frequency
+    kept = offsets[~far & (omega.abs() > 1)]  # without those next to 0
+    assert len(kept) == 60
+    assert kept.max() < 0.3 * found.frequency
 
 
 def test_frequencies_start_where_told_at_the_least_kl() -> None:

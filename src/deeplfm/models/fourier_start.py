@@ -31,8 +31,14 @@ from deeplfm.models.start import (
 )
 from deeplfm.responses.transients import transients
 
-_HIDDEN_NOISE = 1e-4  # variance about the hidden targets: more would damp the end of a series
-_ALIKE = 150  # neighbouring errors of a phase are one: so few of the targets count for its spread
+_HIDDEN_NOISE = 1e-5  # variance about the hidden targets: more would damp the end of a series
+_ALIKE = 3000  # neighbouring errors of a phase are one: so few of the targets count for its spread
+# A phase known so many times worse than most is doubted, the excess counting so many times over:
+# at the ends of a series a beat is seen from one side only.
+_DOUBTFUL, _DOUBT = 4.0, 5.0
+# Shares of the features about an oscillation; lines of its spectrum are the rest.
+_STILL, _SMOOTH, _FAR = 0.05, 0.25, 0.35
+_REACH, _LITTLE = 0.5, 0.025  # of its frequency: how far is far; how little is expected there
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 _BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
 _AT_ONCE = 2**17  # waves that exist at a time: a few MB
@@ -42,18 +48,20 @@ def start_fitted(
     layers: Sequence[FourierLayer], skip: Skip, likelihood: Likelihood, start: Start
 ) -> None:
     """Start every layer at a closed-form fit, and the noise at what that fit leaves."""
-    oscillation = dominant_oscillation(start.x[:, 0], start.y) if start.series else None
+    deep = start.series and len(layers) > 1
+    oscillation = dominant_oscillation(start.x[:, 0], start.y) if deep else None
     x = torch.tensor(start.x)
     values = x
     for number, layer in enumerate(layers):
         last = number == len(layers) - 1
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
-        _start_frequencies(layer, number == 0, targets, oscillation, start)
-        phi = unit_variance(layer, features_at(layer, values))
+        expected = _start_frequencies(layer, number == 0, targets, oscillation, start)
+        phi = unit_variance(layer, features_at(layer, values), expected)
         if last:
             fit_weights(layer, phi, torch.tensor(targets), likelihood)
             return
-        hidden = fit_weights(layer, phi, torch.tensor(targets))
+        trust = None if oscillation is None else _trust(oscillation)
+        hidden = fit_weights(layer, phi, torch.tensor(targets), expected=expected, trust=trust)
         values = skip(hidden[None], x)[0]
 
 
@@ -106,10 +114,16 @@ def _from_rest(
     return torch.cat(parts)
 
 
-def unit_variance(layer: FourierLayer, phi: Float[Tensor, "N G F"]) -> Float[Tensor, "N G F"]:
-    """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then."""
+def unit_variance(
+    layer: FourierLayer, phi: Float[Tensor, "N G F"], expected: Float[Tensor, " F"] | None = None
+) -> Float[Tensor, "N G F"]:
+    """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then.
+
+    expected: prior standard deviations of the weights, where they are not 1.
+    """
     with torch.no_grad():
-        variance = phi.square().sum(-1).mean(0).clamp(min=1e-300)  # G
+        known = phi if expected is None else phi * expected
+        variance = known.square().sum(-1).mean(0).clamp(min=1e-300)  # G
         variance = variance[: len(layer.sensitivities)]
         power = layer.num_inputs if layer.plane_wave else 1
         layer.sensitivities.mul_(variance[:, None, None] ** (-1 / (2 * power)))
@@ -121,6 +135,8 @@ def fit_weights(
     phi: Float[Tensor, "N G F"],
     targets: Float[Tensor, "N D"],
     likelihood: Likelihood | None = None,
+    expected: Float[Tensor, " F"] | None = None,
+    trust: Float[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "N D"]:
     """Set q(W) and the offset to their posterior given `targets` (NaN = gap) where Φ is.
 
@@ -140,12 +156,15 @@ def fit_weights(
         problems = list(zip(*columns, strict=True))
     alike = _ALIKE if likelihood is None else 1
     solved = [
-        posterior_of_weights(*problem, estimate=likelihood is not None, alike=alike)
+        posterior_of_weights(
+            *problem, estimate=likelihood is not None, alike=alike, prior_std=expected, trust=trust
+        )
         for problem in problems
     ]
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
-    layer.weights.set(mean, factors_of(precision, layer.weights))
+    own = None if expected is None else expected[: mean.shape[-1]]  # that of each force
+    layer.weights.set(mean, factors_of(precision, layer.weights), own)
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:
@@ -170,28 +189,46 @@ def _hidden_targets(
     return np.concatenate([known, (features @ weights).numpy()], axis=1)
 
 
-def _near(
-    oscillation: Oscillation, shape: Sequence[int], resolution: float, generator: torch.Generator
-) -> Tensor:
-    """Frequencies of the oscillation and of its drift, of either sign; and a few next to 0.
+def _trust(oscillation: Oscillation) -> Float[Tensor, " N"]:
+    """What each target counts, of 1."""
+    variance = torch.tensor(oscillation.variance)
+    excess = (variance - _DOUBTFUL * variance.median()).clamp(min=0)
+    return _HIDDEN_NOISE / (_HIDDEN_NOISE + _DOUBT * excess)
 
-    Those let the layer leave rest: with the offset they cancel the transient of the others.
+
+def _near(
+    oscillation: Oscillation, count: int, resolution: float, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """Frequencies about the oscillation, and the part of it that is expected at each [count].
+
+    Lines of its spectrum, and a smooth drift as fast, go on beyond the data. What is left are beats
+    that come early or late: frequencies far off, of which little is expected. A few next to 0 let
+    the layer leave rest: with the offset they cancel the transient of the others.
     """
-    count = math.prod(shape)
-    offsets = draw_from(oscillation.offsets, oscillation.amplitude, count, generator)
-    # Lines a resolution apart would repeat the first phase after the last; half of the drift is
-    # therefore one smooth function, and the lines of the other half are widened to a spectrum.
-    smooth = count // 2
-    bandwidth = oscillation.bandwidth
-    offsets[:smooth] = bandwidth * torch.randn(smooth, generator=generator, dtype=torch.float64)
-    offsets = offsets[torch.randperm(count, generator=generator)]
-    width = resolution if bandwidth > 0 else 0.05 * resolution
-    jitter = width * (torch.rand(count, generator=generator, dtype=torch.float64) - 0.5)
-    signs = torch.randint(0, 2, (count,), generator=generator) * 2 - 1
-    omega = signs * (oscillation.frequency + offsets + jitter)
-    still = max(1, count // 10)
-    omega[:still] = 0.05 * resolution * torch.randn(still, generator=generator, dtype=torch.float64)
-    return omega.reshape(*shape)
+    bandwidth, steady = oscillation.bandwidth, oscillation.bandwidth == 0
+    still = max(1, round(_STILL * count))
+    smooth, far = (0 if steady else round(share * count) for share in (_SMOOTH, _FAR))
+    lines = max(0, count - still - smooth - far)
+
+    def spread(number: int) -> Tensor:  # over (0, 1), evenly
+        steps = torch.arange(number, dtype=torch.float64)
+        return (steps + torch.rand(number, generator=generator, dtype=torch.float64)) / number
+
+    # Lines a resolution apart would repeat the first phase after the last: they are widened.
+    width = (0.05 if steady else 1.0) * resolution
+    offsets = torch.cat(
+        [
+            0.05 * resolution * torch.randn(still, generator=generator, dtype=torch.float64)
+            - oscillation.frequency,
+            draw_from(oscillation.offsets, oscillation.amplitude, lines, generator)
+            + width * (torch.rand(lines, generator=generator, dtype=torch.float64) - 0.5),
+            bandwidth * torch.special.ndtri(spread(smooth)),
+            _REACH * oscillation.frequency * (2 * spread(far) - 1),
+        ]
+    )[:count]
+    expected = torch.ones_like(offsets)
+    expected[count - far :] = _LITTLE
+    return oscillation.frequency + offsets, expected
 
 
 def _slower(oscillation: Oscillation, shape: Sequence[int], start: Start) -> Tensor:
@@ -214,12 +251,13 @@ def _slower(oscillation: Oscillation, shape: Sequence[int], start: Start) -> Ten
 
 def _start_frequencies(
     layer: FourierLayer, first: bool, targets: Values, oscillation: Oscillation | None, start: Start
-) -> None:
+) -> Float[Tensor, " F"] | None:
     """Those of the input from a spectrum, those of hidden inputs from one draw of the prior.
 
-    At the mean of the prior, 0, all features would be the same.
+    At the mean of the prior, 0, all features would be the same. Returns prior standard deviations
+    of the weights, where they are not 1.
     """
-    frequencies = layer.frequencies
+    frequencies, expected = layer.frequencies, None
     lengthscale = frequencies.lengthscale().detach().clone()
     std = 0.1 / lengthscale[:, :, None, :].expand(frequencies.noise.shape)
     omega = frequencies.noise / lengthscale[:, :, None, :]
@@ -229,10 +267,15 @@ def _start_frequencies(
         if oscillation is None:
             drawn = spectral_frequencies(start.x[:, 0], targets, shape, start.generator)
         elif first:
-            drawn = _near(oscillation, shape, resolution, start.generator)
+            forces = [
+                _near(oscillation, shape[-1], resolution, start.generator) for _ in range(shape[1])
+            ]
+            drawn = torch.stack([force for force, _ in forces])[None]
+            expected = torch.cat([part for _, part in forces for _ in range(2)])
         else:
             drawn = _slower(oscillation, shape, start)
         omega[..., -1], std[..., -1] = drawn, 0.1 * resolution
         if not start.keep_lengthscale:
             lengthscale[..., -1] = drawn.square().mean(-1).rsqrt()
     frequencies.start(omega, std, lengthscale)
+    return expected

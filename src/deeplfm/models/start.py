@@ -70,32 +70,40 @@ def posterior_of_weights(
     estimate: bool,
     with_offset: bool = True,
     alike: int = 1,
+    prior_std: Float[Tensor, " F"] | None = None,
+    trust: Float[Tensor, " N"] | None = None,
 ) -> Posterior:
-    """Of W ~ N(0, I) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place.
+    """Of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place.
 
     NaN in y are gaps. `alike` neighbouring errors are taken for one: for the spread of W, not for
-    its mean, so many targets count as one.
+    its mean, so many targets count as one. s is 1 unless it is given; `trust` divides
+    the noise of each row.
     """
     seen = ~y.isnan()
     size = phi.shape[-1]
+    std = phi.new_ones(size) if prior_std is None else prior_std
+    phi = phi * std
+    root = phi.new_ones(len(y)) if trust is None else trust.sqrt()
     scale = _OFFSET if with_offset else 0.0
     offsets = scale * torch.eye(y.shape[1], dtype=phi.dtype).expand(len(y), -1, -1)
-    phi, y = torch.cat([phi, offsets], -1) * seen[..., None], torch.where(seen, y, 0.0)
+    seen_phi = torch.cat([phi, offsets], -1) * (seen * root[:, None])[..., None]
+    phi, y = seen_phi, torch.where(seen, y * root[:, None], 0.0)
     gram = torch.einsum("ndf,ndg->dfg", phi, phi)
     moment = torch.einsum("ndf,nd->df", phi, y)
     for left in reversed(range(_ROUNDS if estimate else 1)):
         precision = (gram / noise[:, None, None]).sum(0)
         precision.diagonal().add_(1)
-        root = torch.linalg.cholesky(precision)
-        mean = torch.cholesky_solve((moment / noise[:, None]).sum(0)[:, None], root)[:, 0]
+        lower = torch.linalg.cholesky(precision)
+        mean = torch.cholesky_solve((moment / noise[:, None]).sum(0)[:, None], lower)[:, 0]
         if left:
-            spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(root))
+            spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(lower))
             error = (y - phi @ mean).square().sum(0)
             noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
     if alike > 1:
         precision = (gram / noise[:, None, None]).sum(0) / alike
         precision.diagonal().add_(1)
-    return Posterior(mean[:size], precision[:size, :size], scale * mean[size:])
+    precision = precision[:size, :size] / (std[:, None] * std)
+    return Posterior(std * mean[:size], precision, scale * mean[size:])
 
 
 def factors_of(precision: Tensor, weights: VariationalGaussian) -> Tensor:
