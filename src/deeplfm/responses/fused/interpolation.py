@@ -109,13 +109,15 @@ def bags(
 
 
 def scattered(
-    rows: Int[Tensor, "*L C"],
-    weights: Float[Tensor, "*L C"],
-    columns: Float[Tensor, "W *L2"],
+    rows: Int[Tensor, "*L N C"],
+    weights: Float[Tensor, "*L N C"],
+    columns: Float[Tensor, "W *L2 N"],
     size: int,
 ) -> Float[Tensor, "W K"]:
     """The transposed interpolation, what points add to the nodes of a table, for few columns."""
-    parts = (weights * columns[..., None]).flatten(1)
+    count = rows.shape[-1]
+    wide = columns.contiguous().repeat_interleave(count, -1)  # loops over `count` would be short
+    parts = (weights.flatten(-2) * wide).flatten(1)
     table = columns.new_zeros(len(columns), size)
     return table.scatter_add_(1, rows.flatten().expand_as(parts), parts)
 

@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from deeplfm.responses.fused.interpolation import bags, places, scattered
 from deeplfm.responses.fused.wave_grids import LARGEST, NODES, PHASE
 
-_PIECE = 2**18  # waves that exist at a time
+_PIECE = 2**19  # waves that exist at a time
 _KEPT = 2**20  # waves that are kept for the backward pass; more are made again
 
 
@@ -155,7 +155,7 @@ class _AtNodes(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         _, parts, waves, fading, nodes, table, before, rows, weights, slopes = ctx.saved_tensors
         inputs, groups, _, samples, each = parts.shape[:5]
-        columns = gradient.permute(2, 0, 1)[:, :, None]  # D S 1 N
+        columns = gradient.permute(2, 0, 1).contiguous()[:, :, None]  # D S 1 N
         by_x = None
         if slopes is not None:
             found = zip(columns, bags(rows, slopes, table).unbind(-1), strict=True)

@@ -115,8 +115,8 @@ class _GridSum(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             along = bags(rows, slopes, table).mul_(gradient[:, :, None])
             by_x = along.sum(-1) / grid.spacing
-        columns = gradient.permute(2, 0, 1)[..., None]  # D S N 1
-        by_table = scattered(rows, weights, columns, len(table)).mT
+        rows, weights = rows.flatten(2), weights.flatten(2)  # all inputs of a point at once
+        by_table = scattered(rows, weights, gradient.permute(2, 0, 1), len(table)).mT
         by_more = None
         if ctx.needs_input_grad[4]:
             by_more = by_table.view(sides, omega.shape[1], grid.size, samples, outputs)
