@@ -9,7 +9,7 @@ back: for small models their number is what a step costs. `triton_rest` is the s
 """
 
 import math
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import torch
@@ -20,18 +20,20 @@ from torch.autograd.function import once_differentiable
 from deeplfm.responses.fused.interpolation import bags, places, scattered
 from deeplfm.responses.fused.wave_grids import LARGEST, NODES, PHASE
 
+_BESIDE = 3  # nodes to either side that a slope at a node needs
 _PIECE = 2**19  # waves that exist at a time
 _KEPT = 2**20  # waves that are kept for the backward pass; more are made again
 
 
 class _Grid(NamedTuple):
-    """Nodes -2, -1, 0 … size - 3 times the spacing of each input."""
+    """Nodes first, first + 1 … times the spacing of each input."""
 
     spacing: Float[Tensor, " P"]
     size: int
+    first: int = 1 - NODES // 2 - _BESIDE
 
     def nodes(self) -> Float[Tensor, "P K"]:
-        return self.spacing[:, None] * torch.arange(1 - NODES // 2, self.size + 1 - NODES // 2)
+        return self.spacing[:, None] * torch.arange(self.first, self.first + self.size)
 
 
 def first_order_tables(
@@ -78,7 +80,7 @@ def _grid_for(
     cells = float((x.abs().amax((0, 2)) / spacing).max()) if x.numel() else math.nan
     if not cells < 1e6:  # not finite, or too far for a table
         return None
-    size = int(cells) + NODES
+    size = int(cells) + NODES + 2 * _BESIDE
     few = 2 * size > x.shape[0] * x.shape[2]
     return None if few or size * frequency.numel() > LARGEST else _Grid(spacing, size)
 
@@ -129,40 +131,43 @@ class _AtNodes(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, frequency: Tensor, rate: Tensor, parts: Tensor, grid: _Grid
     ) -> Tensor:
-        samples, inputs, _ = x.shape
-        groups, each, nodes = parts.shape[1], parts.shape[4], grid.nodes()
+        (samples, inputs, _), nodes = x.shape, grid.nodes()
+        groups, each = parts.shape[1], parts.shape[4]
         waves, fading = _waves(nodes, frequency, rate)
         both = (parts.flatten(2, 4).flatten(-2) @ waves.flatten(2, 3)).view(*parts.shape[:5], -1)
-        table = x.new_empty(2, samples, inputs, grid.size, groups, each)  # after 0, before 0
-        v, u = both.unbind(2)
-        torch.add(u, v, out=table[0].permute(1, 3, 0, 4, 2))
-        torch.sub(u, v, out=table[1].permute(1, 3, 0, 4, 2))
+        kinds = (both, both @ _slopes(grid.size)) if ctx.needs_input_grad[0] else (both,)
+        # A row of all outputs, and their slopes, per side, sample, input and node.
+        table = x.new_empty(2, samples, inputs, grid.size, len(kinds), groups, each)
+        after_0, before_0 = table.permute(0, 4, 2, 5, 1, 6, 3)
+        for kind, (v, u) in enumerate(one.unbind(2) for one in kinds):
+            torch.add(u, v, out=after_0[kind])
+            torch.sub(u, v, out=before_0[kind])
         table = table.flatten(0, 3).flatten(1)
         before, found = x < 0, places(x.abs() / grid.spacing[:, None], NODES)
-        start = torch.arange(samples * inputs).view(samples, inputs, 1) * grid.size
-        first = (found.first + (start + (NODES // 2 - 1))).add_(before, alpha=len(table) // 2)
-        rows = first[..., None] + torch.arange(NODES)
-        weights = found.weights()
-        ctx.save_for_backward(
-            *(frequency, parts, waves, fading, nodes, table),
-            *(before, rows, weights, found.slopes() if ctx.needs_input_grad[0] else None),
-        )
+        start = torch.arange(samples * inputs).view(samples, inputs, 1) * grid.size - grid.first
+        first = (found.first + start).add_(before, alpha=len(table) // 2)
+        rows, weights = first[..., None] + torch.arange(NODES), found.weights()
+        found_there = bags(rows, weights, table).unflatten(-1, (len(kinds), -1))
+        slopes = found_there[..., 1, :] if len(kinds) > 1 else None
+        ctx.save_for_backward(parts, waves, fading, nodes, before, rows, weights, slopes)
         ctx.grid = grid
-        return bags(rows, weights, table).sum(1)
+        values: Tensor = found_there[..., 0, :].sum(1)
+        return values
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        _, parts, waves, fading, nodes, table, before, rows, weights, slopes = ctx.saved_tensors
+        parts, waves, fading, nodes, before, rows, weights, slopes = ctx.saved_tensors
         inputs, groups, _, samples, each = parts.shape[:5]
         columns = gradient.permute(2, 0, 1).contiguous()[:, :, None]  # D S 1 N
         by_x = None
         if slopes is not None:
-            found = zip(columns, bags(rows, slopes, table).unbind(-1), strict=True)
             inverse = 1 / ctx.grid.spacing[:, None]
-            by_x = sum(column * one for column, one in found)
-            by_x = by_x * torch.where(before, -inverse, inverse)
-        by_rows = scattered(rows, weights, columns, len(table))
+            by_x = torch.where(before, -inverse, inverse) * reduce(
+                torch.add, (a * b for a, b in zip(columns, slopes.unbind(-1), strict=True))
+            )
+        size = 2 * samples * inputs * ctx.grid.size
+        by_rows = scattered(rows, weights, columns, size)
         split = by_rows.view(groups, each, 2, samples, inputs, -1).permute(2, 4, 0, 3, 1, 5)
         after_0, before_0 = split.unbind(0)  # P G S D' K
         by_both = torch.stack([after_0 - before_0, after_0 + before_0], 2)
@@ -200,6 +205,14 @@ class _AtPoints(torch.autograd.Function):
             begin += piece.shape[1]
         by = [reduce(torch.add, pieces) for pieces in zip(*found, strict=True)]
         return None, by[0], by[1], by[2].view(parts.shape)
+
+
+@lru_cache(maxsize=8)
+def _slopes(size: int) -> Float[Tensor, "K K"]:
+    """Central differences of sixth order, per cell; none of the outermost nodes."""
+    ones = torch.ones(size)
+    parts = [torch.diag(ones[k:], -k) - torch.diag(ones[k:], k) for k in (1, 2, 3)]
+    return parts[0] * (3 / 4) - parts[1] * (3 / 20) + parts[2] / 60
 
 
 def _pieces(x: Float[Tensor, "P N"], frequency: Tensor) -> tuple[Tensor, ...]:
