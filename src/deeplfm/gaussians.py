@@ -228,8 +228,8 @@ class _FullDraw(torch.autograd.Function):
         (gradient,), (log, frame, unit, noise) = gradients, ctx.saved_tensors
         by_relative = frame.mT @ _columns(gradient)
         by_lower = by_relative @ _columns(noise).mT
-        by_log = by_lower.diagonal(dim1=-2, dim2=-1) * torch.exp(log)
-        by_below = torch.tril(by_lower, diagonal=-1)
+        by_log = by_lower.diagonal(dim1=-2, dim2=-1).clone() * torch.exp(log)
+        by_below = by_lower.tril_(diagonal=-1)
         return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None
 
 
@@ -242,7 +242,7 @@ class _FullKL(torch.autograd.Function):
         mean, beside, growth, twice = _full_parts(shift, log, below, *fixed)
         ctx.save_for_backward(*arguments, mean, beside, growth)
         own = torch.addcmul(growth - twice, mean, mean).sum(-1)
-        return own.add_(beside.square().sum((-2, -1))).div_(2)
+        return own.add_(torch.linalg.vector_norm(beside, dim=(-2, -1)).square_()).div_(2)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
@@ -252,11 +252,10 @@ class _FullKL(torch.autograd.Function):
             mean, beside, growth, _ = _full_parts(*arguments)
         gradient = gradients[0][..., None]
         by_shift = unit * gradient * (frame.mT @ mean[..., None])[..., 0]
-        by_lower = frame.mT @ (gradient[..., None] * beside)
-        by_log = torch.addcmul(
-            gradient * growth, by_lower.diagonal(dim1=-2, dim2=-1), torch.exp(log)
-        )
-        return by_shift, by_log, torch.tril(by_lower, diagonal=-1), None, None, None
+        by_lower = (frame.mT @ beside).mul_(gradient[..., None])
+        diagonal = by_lower.diagonal(dim1=-2, dim2=-1).clone()
+        by_log = torch.addcmul(gradient * growth, diagonal, torch.exp(log))
+        return by_shift, by_log, by_lower.tril_(diagonal=-1), None, None, None
 
 
 def _full_parts(
@@ -264,7 +263,8 @@ def _full_parts(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """μ, C below its diagonal, e^{2a} - 1 and 2a."""
     twice = 2 * (log + frame.diagonal(dim1=-2, dim2=-1).log())
-    beside = torch.tril(frame @ _lower(below, log), diagonal=-1)
+    beside = frame @ _lower(below, log)
+    beside.diagonal(dim1=-2, dim2=-1).zero_()
     return _mean(shift, center, frame, unit), beside, torch.expm1(twice), twice
 
 
