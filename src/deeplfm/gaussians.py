@@ -10,12 +10,20 @@ that many noisy ones at once do not undo a fit; or as large as the prior's (`wid
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
+from deeplfm.gaussian_formulas import (
+    DiagonalDraw,
+    DiagonalKL,
+    FullDraw,
+    FullKL,
+    lower_factor,
+    mean_of_full,
+)
 from deeplfm.randomness import normal
 from deeplfm.shapes import check_finite, check_positive, check_shape
 
@@ -113,12 +121,12 @@ class DiagonalGaussian(VariationalGaussian):
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
         fixed = (self.center, self.frame, self.unit, self.prior_std)
-        draws: Tensor = _DiagonalDraw.apply(self.shift, self.log_diagonal, *fixed, noise)
+        draws: Tensor = DiagonalDraw.apply(self.shift, self.log_diagonal, *fixed, noise)
         return draws
 
     def kl(self) -> Tensor:
         fixed = (self.center, self.frame, self.unit)
-        divergence: Tensor = _DiagonalKL.apply(self.shift, self.log_diagonal, *fixed)
+        divergence: Tensor = DiagonalKL.apply(self.shift, self.log_diagonal, *fixed)
         return divergence
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
@@ -149,20 +157,20 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.prior_std * _mean(self.shift, *self._fixed())
+        return self.prior_std * mean_of_full(self.shift, *self._fixed())
 
     @property
     def factor(self) -> Tensor:
-        lower = _lower(self.below_diagonal, self.log_diagonal)
+        lower = lower_factor(self.below_diagonal, self.log_diagonal)
         return self.prior_std[:, None] * (self.frame @ lower)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        draws: Tensor = _FullDraw.apply(*self._learnt(), *self._fixed(), self.prior_std, noise)
+        draws: Tensor = FullDraw.apply(*self._learnt(), *self._fixed(), self.prior_std, noise)
         return draws
 
     def kl(self) -> Tensor:
-        divergence: Tensor = _FullKL.apply(*self._learnt(), *self._fixed())
+        divergence: Tensor = FullKL.apply(*self._learnt(), *self._fixed())
         return divergence
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
@@ -185,125 +193,6 @@ class FullGaussian(VariationalGaussian):
 
     def _fixed(self) -> tuple[Tensor, Tensor, Tensor]:
         return self.center, self.frame, self.unit
-
-
-# What follows is each formula with its gradient in few operations: a step of training is bound by
-# their number. Gradients that are differentiated in turn come from the formula itself.
-
-
-class _DiagonalDraw(torch.autograd.Function):
-    """s (μ + c ε), c the diagonal of C."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, center, frame, unit, prior, noise = arguments
-        scale, std = unit * frame, torch.exp(log).mul_(frame)
-        ctx.save_for_backward(*arguments, scale, std)
-        return torch.addcmul(torch.addcmul(center, scale, shift), std, noise).mul_(prior)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        _, log, _, frame, unit, prior, noise, scale, std = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            scale, std = unit * frame, frame * torch.exp(log)
-        gradient = prior * gradients[0]
-        by_shift, by_log = gradient.sum(0) * scale, (gradient * noise).sum(0) * std
-        return by_shift, by_log, None, None, None, None, None
-
-
-class _DiagonalKL(torch.autograd.Function):
-    """½ Σ μ² + e^{2a} - 1 - 2a with c = e^a: no cancellation near the prior."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, center, frame, unit = arguments
-        scale = unit * frame
-        mean, twice = torch.addcmul(center, scale, shift), (frame.log() + log).mul_(2)
-        growth = torch.expm1(twice)
-        ctx.save_for_backward(*arguments, scale.mul_(mean), growth)
-        return torch.addcmul(growth - twice, mean, mean).sum(-1).div_(2)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        shift, log, center, frame, unit, pull, growth = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            pull = unit * frame * (center + unit * frame * shift)
-            growth = torch.expm1(2 * (log + frame.log()))
-        gradient = gradients[0][..., None]
-        return gradient * pull, gradient * growth, None, None, None
-
-
-class _FullDraw(torch.autograd.Function):
-    """s (μ0 + C0 (u a + B ε))."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, below, center, frame, unit, prior, noise = arguments
-        ctx.save_for_backward(log, frame, unit, prior, noise)
-        relative = (_lower(below, log) @ _columns(noise)).add_((unit * shift)[..., None])
-        whitened = (frame @ relative).add_(center[..., None])
-        return whitened.mul_(prior[:, None]).movedim(-1, 0)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        log, frame, unit, prior, noise = ctx.saved_tensors
-        by_relative = frame.mT @ (_columns(gradients[0]) * prior[:, None])
-        by_lower = by_relative @ _columns(noise).mT
-        by_log = by_lower.diagonal(dim1=-2, dim2=-1) * torch.exp(log)
-        by_below = torch.tril(by_lower, diagonal=-1)
-        return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None, None
-
-
-class _FullKL(torch.autograd.Function):
-    """½ (|μ|² + what is below the diagonal of C, squared + Σ e^{2a} - 1 - 2a of its diagonal)."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, below, *fixed = arguments
-        mean, beside, growth, twice = _full_parts(shift, log, below, *fixed)
-        ctx.save_for_backward(*arguments, mean, beside, growth)
-        own = torch.addcmul(growth - twice, mean, mean).sum(-1)
-        return own.add_(beside.square().sum((-2, -1))).div_(2)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        *arguments, mean, beside, growth = ctx.saved_tensors
-        _, log, _, _, frame, unit = arguments
-        if torch.is_grad_enabled():
-            mean, beside, growth, _ = _full_parts(*arguments)
-        gradient = gradients[0][..., None]
-        by_shift = unit * gradient * (frame.mT @ mean[..., None])[..., 0]
-        by_lower = frame.mT @ (gradient[..., None] * beside)
-        by_log = torch.addcmul(
-            gradient * growth, by_lower.diagonal(dim1=-2, dim2=-1), torch.exp(log)
-        )
-        return by_shift, by_log, torch.tril(by_lower, diagonal=-1), None, None, None
-
-
-def _full_parts(
-    shift: Tensor, log: Tensor, below: Tensor, center: Tensor, frame: Tensor, unit: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """μ, C below its diagonal, e^{2a} - 1 and 2a."""
-    twice = 2 * (log + frame.diagonal(dim1=-2, dim2=-1).log())
-    beside = torch.tril(frame @ _lower(below, log), diagonal=-1)
-    return _mean(shift, center, frame, unit), beside, torch.expm1(twice), twice
-
-
-def _mean(shift: Tensor, center: Tensor, frame: Tensor, unit: Tensor) -> Tensor:
-    """μ of a full Gaussian."""
-    return center + (frame @ (unit * shift)[..., None])[..., 0]
-
-
-def _lower(below: Tensor, log: Tensor) -> Tensor:
-    """B, of its diagonal in logarithms and what is below it."""
-    lower = torch.tril(below, diagonal=-1)
-    lower.diagonal(dim1=-2, dim2=-1).copy_(torch.exp(log))
-    return lower
-
-
-def _columns(samples: Tensor) -> Tensor:
-    """[S, ..., F] as [..., F, S]."""
-    return samples.movedim(0, -1)
 
 
 def _check(sizes: Sequence[int], mean: Tensor, factor: Tensor) -> None:

@@ -76,8 +76,8 @@ def _fourier_of_the_paper(table: str) -> tuple[Recipe, Training]:
 def _inducing_of_the_paper(table: str) -> tuple[Recipe, Training]:
     """Lengthscales from 1: at 0.1 inducing points of a table see nothing of each other."""
     recipe = replace(InducingDLFM.paper(), lengthscale=1.0, hidden_lengthscale=1.0)
-    size = None if table == "power" else 5000
-    return recipe, replace(_PAPER, steps=15_000, num_samples=50, batch_size=size)
+    steps, size = (60_000, None) if table == "power" else (50_000, 5000)
+    return recipe, replace(_PAPER, steps=steps, num_samples=50, batch_size=size)
 
 
 def _without_dynamics(table: str) -> tuple[Recipe, Training]:

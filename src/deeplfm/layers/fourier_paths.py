@@ -18,7 +18,8 @@ from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
-from deeplfm.responses.backends import by_kernels
+from deeplfm.responses.backends import by_kernels, by_tables
+from deeplfm.responses.fused.rest_tables import first_order_tables
 from deeplfm.responses.rest_sums import Waves, waves_from_rest
 from deeplfm.responses.wave_sums import wave_sum
 
@@ -61,8 +62,10 @@ class FourierPath:
         layer = self.layer
         g = layer.greens_function
         from_rest = layer.memory == "zero" and g.order > 0
-        if from_rest and self._has_kernels(x):
-            return self._by_kernels(x, shared)
+        if from_rest and self._is_simple and x.shape[1] > 0:
+            found = self._first_order(x, shared)
+            if found is not None:
+                return found
         omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
         even, odd = self._folded(self._response(omega), g.order if from_rest else None)
         if layer.plane_wave:
@@ -75,27 +78,34 @@ class FourierPath:
             total = total + waves_from_rest(shared[None], waves.of(rest), started, rest)
         return total if from_rest else total + even.sum((0, -2, -1))[:, None]
 
-    def _has_kernels(self, x: Tensor) -> bool:
+    @property
+    def _is_simple(self) -> bool:
+        """One ODE of first order along each input, with one Ω for all samples."""
         layer = self.layer
         simple = layer.greens_function.order == 1 and layer.phases is None and not layer.plane_wave
-        simple = simple and layer.input_weights is None
-        return simple and len(self.omega) == 1 and x.shape[1] > 0 and by_kernels(x)
+        return simple and layer.input_weights is None and len(self.omega) == 1
 
-    def _by_kernels(self, x: Tensor, shared: Tensor | None) -> Tensor:
-        """One ODE of first order from rest: no weights per input, no transients."""
-        from deeplfm.responses.fused.triton_rest import first_order_from_rest
-
-        layer, g, weights = self.layer, self.layer.greens_function, self._output_weights()
+    def _first_order(self, x: Tensor, shared: Tensor | None) -> Tensor | None:
+        """From rest, without weights per input or transients on their own, where that is fast."""
+        if not by_kernels(x) and not by_tables(x):
+            return None
+        layer, g = self.layer, self.layer.greens_function
+        (factor,) = g.factors
+        if len(factor[0]) != self.omega.shape[1]:  # forces that several ODEs share
+            return None
         own: Tensor | None = x
+        weights = self._output_weights()
         if len(x) == 1 and len(weights) > 1:  # nothing is a sample's own
             own, shared = None, join(x, shared)[0]
-        (factor,) = g.factors
         amplitude, gain = layer.sensitivities.permute(0, 2, 1), g.gain(trailing=1)
         if isinstance(gain, Tensor):  # positive, as the amplitudes are made there
             amplitude = amplitude * gain
-        return first_order_from_rest(
-            own, shared, self.omega[0], factor[0], amplitude, weights, layer.offset
-        )
+        arguments = (self.omega[0], factor[0], amplitude, weights, layer.offset)
+        if by_tables(x):
+            return first_order_tables(own, shared, *arguments)
+        from deeplfm.responses.fused.triton_rest import first_order_from_rest
+
+        return first_order_from_rest(own, shared, *arguments)
 
     def _output_weights(self) -> Tensor:
         """[S, D, 2QR], also where outputs share their forces."""

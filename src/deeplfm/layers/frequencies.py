@@ -7,11 +7,12 @@ is learnt, with m = ω - sε. resampled: a fresh ε each draw. prior_draws: ω =
 nothing inferred but ℓ. s is a standard deviation.
 """
 
-from typing import Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from deeplfm.errors import InputError
 from deeplfm.parameters import Quantity
@@ -85,10 +86,9 @@ class Frequencies(nn.Module):
 
             fixed = self.noise if self.treatment == "fixed_noise" else None
             return frequency_kl(location, log_std, fixed, ell)
-        ell = ell[:, :, None, :]
-        twice = 2 * (log_std + torch.log(ell))  # log of (s ℓ)²
-        terms: Tensor = (ell * self.mean).square() + torch.expm1(twice) - twice
-        return terms.sum() / 2
+        noise = self.noise if self.treatment == "fixed_noise" else torch.zeros_like(self.noise)
+        divergence: Tensor = _Divergence.apply(location, log_std, noise, ell[:, :, None, :])
+        return divergence
 
     def center(self) -> Float[Tensor, "G Q R P"]:
         """One Ω in the middle of q: the mean, or the fixed draw."""
@@ -130,3 +130,25 @@ class Frequencies(nn.Module):
                 "Use fixed_noise or resampled."
             )
         return self.location, self.log_std
+
+
+class _Divergence(torch.autograd.Function):
+    """½ Σ (ℓm)² + e^{2a} - 1 - 2a with a = log(sℓ), m = location - sε: in few operations."""
+
+    @staticmethod
+    def forward(ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor, ell: Tensor) -> Tensor:
+        moved = torch.exp(log_std).mul_(noise)
+        scaled = (location - moved).mul_(ell)
+        twice = (log_std + torch.log(ell)).mul_(2)
+        growth = torch.expm1(twice)
+        ctx.save_for_backward(ell, moved, scaled, growth)
+        return torch.addcmul(growth - twice, scaled, scaled).sum().div_(2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        ell, moved, scaled, growth = ctx.saved_tensors
+        by_mean, by_log = scaled * ell, growth * gradient
+        by_mean.mul_(gradient)
+        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient)
+        return by_mean, by_log.addcmul_(by_mean, moved, value=-1), None, by_ell.div_(ell)

@@ -218,8 +218,11 @@ class Trainer:
         return _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
 
     def _update(self) -> None:
-        if self.training.gradient_norm is not None:
-            nn.utils.clip_grad_norm_(self._parameters(), self.training.gradient_norm)
+        limit, moved = self.training.gradient_norm, self._parameters()
+        if limit is not None:
+            norm = nn.utils.get_total_norm([p.grad for p in moved if p.grad is not None])
+            if norm.device.type != "cpu" or not norm <= limit:  # to look is free on a CPU alone
+                nn.utils.clip_grads_with_norm_(moved, limit, norm)
         self.optimiser.step()
 
     def _with_seed(self, seed: int) -> Minibatches:

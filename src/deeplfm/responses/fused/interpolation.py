@@ -26,32 +26,37 @@ class Places(NamedTuple):
         return self.first[..., None] + torch.arange(self.powers.shape[-1], device=self.first.device)
 
     def weights(self) -> Float[Tensor, "*L C"]:
-        return self.powers @ _matrices(self.powers.shape[-1])[0].to(self.powers)
+        return self.powers @ _matrices(self.powers.shape[-1], self._kind)[0]
 
     def slopes(self) -> Float[Tensor, "*L C"]:
         """Derivatives of the weights, per cell."""
-        return self.powers @ _matrices(self.powers.shape[-1])[1].to(self.powers)
+        return self.powers @ _matrices(self.powers.shape[-1], self._kind)[1]
+
+    @property
+    def _kind(self) -> tuple[torch.dtype, torch.device]:
+        return self.powers.dtype, self.powers.device
 
 
 def places(position: Float[Tensor, "*L"], count: int) -> Places:
     """Of points at `position`, in cells of the grid, with `count` nodes about each."""
     cell = position.floor()
-    within = (position - cell).sub_(0.5)
-    powers = position.new_empty(*position.shape, count)
-    powers[..., 0] = 1
-    for k in range(1, count):
-        torch.mul(powers[..., k - 1], within, out=powers[..., k])
-    return Places(cell.long() - (count // 2 - 1), powers)
+    powers = position.new_empty(count, *position.shape)  # each power in one piece of memory
+    powers[0].fill_(1)
+    within = torch.sub(position, cell, out=powers[1]).sub_(0.5)
+    for k in range(2, count):
+        torch.mul(powers[k - 1], within, out=powers[k])
+    return Places(cell.long().sub_(count // 2 - 1), powers.movedim(0, -1))
 
 
 @lru_cache(maxsize=8)
-def _matrices(count: int) -> tuple[Tensor, Tensor]:
+def _matrices(count: int, kind: tuple[torch.dtype, torch.device]) -> tuple[Tensor, Tensor]:
     """Coefficients of the weights by power of the place, and those of their derivatives."""
     nodes = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
     weights = torch.linalg.inv(nodes[None] ** torch.arange(count)[:, None]).mT
     slopes = torch.zeros_like(weights)
     slopes[:-1] = weights[1:] * torch.arange(1, count)[:, None]
-    return weights, slopes
+    dtype, device = kind
+    return weights.to(device, dtype), slopes.to(device, dtype)
 
 
 def interpolate(
@@ -72,13 +77,7 @@ class _Interpolate(torch.autograd.Function):
         flat = table.flatten(0, 1)
         ctx.save_for_backward(flat, rows, found.first, found.powers)
         ctx.shape = table.shape
-        values = embedding_bag(
-            rows.flatten(0, 1),
-            flat,
-            per_sample_weights=found.weights().flatten(0, 1),
-            mode="sum",
-        )
-        return values.view(*position.shape, -1)
+        return bags(rows, found.weights(), flat)
 
     @staticmethod
     @once_differentiable
@@ -89,25 +88,38 @@ class _Interpolate(torch.autograd.Function):
         by_table = by_position = None
         if ctx.needs_input_grad[0]:
             weights = found.weights().flatten(0, 1)
-            back = scattered if gradient.shape[1] <= _SHORT else _sorted
-            by_table = back(rows, weights, gradient, len(table)).view(ctx.shape)
+            if gradient.shape[1] <= _SHORT:
+                by_table = scattered(rows, weights, gradient.mT, len(table)).mT
+            else:
+                by_table = _sorted(rows, weights, gradient, len(table))
+            by_table = by_table.view(ctx.shape)
         if ctx.needs_input_grad[1]:
-            slopes = found.slopes().flatten(0, 1)
-            along = embedding_bag(rows, table, per_sample_weights=slopes, mode="sum")
+            along = bags(rows, found.slopes().flatten(0, 1), table)
             by_position = along.mul_(gradient).sum(-1).view(shape)
         return by_table, by_position, None
 
 
+def bags(
+    rows: Int[Tensor, "*L C"], weights: Float[Tensor, "*L C"], table: Float[Tensor, "K W"]
+) -> Float[Tensor, "*L W"]:
+    """Weighted sums of rows of a table."""
+    flat, shares = (part.reshape(-1, part.shape[-1]) for part in (rows, weights))
+    sums: Tensor = embedding_bag(flat, table, per_sample_weights=shares, mode="sum")
+    return sums.view(*rows.shape[:-1], -1)
+
+
 def scattered(
-    rows: Int[Tensor, "L C"], weights: Float[Tensor, "L C"], values: Float[Tensor, "L W"], size: int
-) -> Float[Tensor, "K W"]:
+    rows: Int[Tensor, "*L N C"],
+    weights: Float[Tensor, "*L N C"],
+    columns: Float[Tensor, "W *L2 N"],
+    size: int,
+) -> Float[Tensor, "W K"]:
     """The transposed interpolation, what points add to the nodes of a table, for few columns."""
-    flat = rows.flatten()
-    columns = [
-        values.new_zeros(size).scatter_add_(0, flat, (weights * column[:, None]).flatten())
-        for column in values.unbind(1)
-    ]
-    return torch.stack(columns, dim=1)
+    count = rows.shape[-1]
+    wide = columns.contiguous().repeat_interleave(count, -1)  # loops over `count` would be short
+    parts = (weights.flatten(-2) * wide).flatten(1)
+    table = columns.new_zeros(len(columns), size)
+    return table.scatter_add_(1, rows.flatten().expand_as(parts), parts)
 
 
 def _sorted(

@@ -14,13 +14,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.nn.functional import embedding_bag
 
-from deeplfm.responses.fused.interpolation import places, scattered
+from deeplfm.responses.fused.interpolation import bags, places, scattered
 
-_NODES = 6  # of an interpolation
-_PHASE = 0.35  # radians of the fastest wave between two nodes
-_LARGEST = 2**22  # waves at nodes that a table may be made of
+NODES = 6  # of an interpolation
+PHASE = 0.35  # radians of the fastest wave between two nodes
+LARGEST = 2**22  # waves at nodes that a table may be made of
 
 
 class Grid(NamedTuple):
@@ -48,7 +47,7 @@ def grid_for(
     if x.device.type != "cpu" or x.dtype != torch.float32 or x.numel() == 0:
         return None
     x, fastest = x.detach(), omega.detach().abs().amax((0, 2))
-    spacing = _PHASE / (fastest if rate is None else torch.maximum(fastest, rate))
+    spacing = PHASE / (fastest if rate is None else torch.maximum(fastest, rate))
     ends = torch.stack([x.amin((0, 1)), x.amax((0, 1))]) / spacing
     if not bool((ends.abs() < 1e6).all()):  # not finite, or too far for a table
         return None
@@ -58,11 +57,11 @@ def grid_for(
         high = torch.stack([high.clamp(min=0), high.clamp(max=-1)])
     else:
         low, high = low[None], high[None]
-    count = int((high - low).max()) + _NODES
+    count = int((high - low).max()) + NODES
     waves = sides * count * omega.numel()
-    if waves > _LARGEST or 2 * sides * count > x.shape[0] * x.shape[1]:
+    if waves > LARGEST or 2 * sides * count > x.shape[0] * x.shape[1]:
         return None
-    return Grid(low - (_NODES // 2 - 1), spacing, count)
+    return Grid(low - (NODES // 2 - 1), spacing, count)
 
 
 def grid_sum(
@@ -94,8 +93,7 @@ class _GridSum(torch.autograd.Function):
         more: Tensor | None,
         grid: Grid,
     ) -> Tensor:
-        samples, points, _ = x.shape
-        sides, _, outputs = even.shape[:3]
+        samples, sides, outputs = len(x), len(even), even.shape[2]
         versines, sines = _waves(grid, omega)
         table = sines @ _columns(odd, len(omega)) - versines @ _columns(even, len(omega))
         table = _as_rows(table, samples, outputs)
@@ -103,14 +101,8 @@ class _GridSum(torch.autograd.Function):
             table += more.reshape(table.shape)
         rows, weights, slopes = _interpolation(x, grid, sides)
         ctx.save_for_backward(omega, even, odd, versines, sines, table, rows, weights, slopes)
-        ctx.grid, ctx.shape = grid, x.shape
-        total = embedding_bag(
-            rows.reshape(samples * points, -1),
-            table,
-            per_sample_weights=weights.reshape(samples * points, -1),
-            mode="sum",
-        )
-        return total.view(samples, points, outputs)
+        ctx.grid = grid
+        return bags(rows.flatten(2), weights.flatten(2), table)
 
     @staticmethod
     @once_differentiable
@@ -119,15 +111,12 @@ class _GridSum(torch.autograd.Function):
         grid: Grid = ctx.grid
         sides, samples, outputs = even.shape[:3]
         groups = len(omega)
-        gradient = gradient.reshape(-1, outputs)
         by_x = None
         if ctx.needs_input_grad[0]:
-            looked_up = table.index_select(0, rows.flatten()).view(len(gradient), -1, outputs)
-            along = (looked_up @ gradient[..., None]).view_as(slopes)
-            by_x = along.mul_(slopes).sum(-1).view(ctx.shape) / grid.spacing
-        by_table = scattered(
-            rows.view(len(gradient), -1), weights.view(len(gradient), -1), gradient, len(table)
-        )
+            along = bags(rows, slopes, table).mul_(gradient[:, :, None])
+            by_x = along.sum(-1) / grid.spacing
+        rows, weights = rows.flatten(2), weights.flatten(2)  # all inputs of a point at once
+        by_table = scattered(rows, weights, gradient.permute(2, 0, 1), len(table)).mT
         by_more = None
         if ctx.needs_input_grad[4]:
             by_more = by_table.view(sides, omega.shape[1], grid.size, samples, outputs)
@@ -156,12 +145,12 @@ def _interpolation(x: Tensor, grid: Grid, sides: int) -> tuple[Tensor, Tensor, T
     """Rows of the tables about each point, their weights and the slopes of those, [S, N, P, 6]."""
     samples, _, inputs = x.shape
     x = x.contiguous()
-    found = places(x / grid.spacing, _NODES)
+    found = places(x / grid.spacing, NODES)
     side = (x < 0).long() if sides == 2 else torch.zeros((), dtype=torch.long)
     columns = torch.arange(inputs)
     base = found.first - grid.first[side, columns] + (side * inputs + columns) * grid.size
     base = base * samples + torch.arange(samples)[:, None, None]
-    rows = base[..., None] + samples * torch.arange(_NODES)
+    rows = base[..., None] + samples * torch.arange(NODES)
     return rows, found.weights(), found.slopes()
 
 
