@@ -8,20 +8,16 @@ import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm.data import dataset, fit_scaling
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.fourier_start import (
-    _HIDDEN_NOISE,
-    _near,
-    features_at,
-    fit_weights,
-    unit_variance,
-)
+from deeplfm.models.fourier_start import features_at, fit_weights, unit_variance
+from deeplfm.models.frequency_start import HIDDEN_NOISE, _near
 from deeplfm.models.oscillation import dominant_oscillation
-from deeplfm.models.start import evenly
+from deeplfm.models.start import evenly, posterior_of_weights
 from deeplfm.parameters import Quantity
 
 SHARED = {"shared_forces": True, "num_forces": 2}
@@ -149,7 +145,7 @@ def test_expectations_and_trust_are_a_prior_and_a_noise(options: dict[str, Any])
         mixed = (
             mixed.unflatten(-1, (2, -1)) * made.output_sensitivities.detach()[..., None]
         ).flatten(-2)
-    seen, noise = ~y.isnan(), _HIDDEN_NOISE / trust
+    seen, noise = ~y.isnan(), HIDDEN_NOISE / trust
     for outputs in [(0, 1, 2)] if options else [(0,), (1,), (2,)]:
         rows = torch.cat([mixed[seen[:, d], d] for d in outputs])
         sigma = torch.cat([noise[seen[:, d]] for d in outputs])
@@ -161,6 +157,38 @@ def test_expectations_and_trust_are_a_prior_and_a_noise(options: dict[str, Any])
         # Noise of 1e-5 beside a prior of 1: five of sixteen digits are lost twice.
         torch.testing.assert_close(got, everywhere @ scaled.mT @ solved, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(made.weights.prior_std, one)
+
+
+def test_the_evidence_is_that_of_the_function_space() -> None:
+    generator = torch.Generator().manual_seed(4)
+    phi = torch.randn(30, 1, 8, generator=generator, dtype=torch.float64)
+    y = torch.randn(30, 1, generator=generator, dtype=torch.float64)
+    y[4:9] = torch.nan
+    noise = torch.tensor([0.3], dtype=torch.float64)
+    found = posterior_of_weights(phi, y, noise, estimate=False, with_offset=False).evidence
+    seen = ~y[:, 0].isnan()
+    rows = phi[seen, 0]
+    covariance = rows @ rows.mT + noise * torch.eye(25, dtype=torch.float64)
+    exact = torch.distributions.MultivariateNormal(torch.zeros(25).double(), covariance)
+    constant = 25 / 2 * math.log(2 * math.pi)
+    assert found == pytest.approx(float(exact.log_prob(y[seen, 0])) + constant, rel=1e-9)
+
+
+def test_what_drifts_beside_an_oscillation_takes_more_of_the_input() -> None:
+    x = np.linspace(0, 1, 600)
+    beats = np.exp(4 * np.cos(150 * x))
+    beats = (beats - beats.mean()) / beats.std()
+    y = np.stack([beats, 0.3 * beats + np.sin(11 * x) + np.cos(26 * x)], axis=1)
+    data = dataset(x, y + 0.02 * np.random.default_rng(0).standard_normal(y.shape))
+    scaling = fit_scaling(data)
+    recipe = dlfm.FourierDLFM().resolved(data, scaling)
+    model = recipe.build(data, scaling, torch.Generator().manual_seed(0))
+    last = model.layers[-1]
+    assert isinstance(last, FourierLayer)
+    sensitivities = last.sensitivities.detach()[:, 0]
+    shares = sensitivities[:, -1] / sensitivities[:, 0]
+    assert shares[0] == pytest.approx(0.5)
+    assert shares[1] == pytest.approx(2.0)
 
 
 def test_little_is_expected_far_from_an_oscillation() -> None:

@@ -70,11 +70,13 @@ def test_an_oscillation_is_solved_for_all_pieces_at_once(monkeypatch: pytest.Mon
     assert len(calls) < 97 + 60
 
 
-@pytest.mark.parametrize(("data", "own"), [(beats(), 2), (table(), 2), (table(inputs=2), 3)])
+@pytest.mark.parametrize(("data", "own"), [(beats(), 3), (table(), 2), (table(inputs=2), 3)])
 def test_fourier_features_are_made_once_per_layer(
     monkeypatch: pytest.MonkeyPatch, data: Dataset, own: int
 ) -> None:
-    """And once more where hidden functions without a target are drawn from the prior."""
+    """And once more for the part of the input beside an oscillation, or where hidden functions
+    without a target are drawn from the prior.
+    """
     slow = counted(monkeypatch, FourierLayer, "features", lambda layer, x, omega: len(x[0]))
     made = counted(monkeypatch, fourier_start, "features_at", lambda layer, values: len(values))
     build(dlfm.FourierDLFM(hidden_dim=3, num_features=10), data)

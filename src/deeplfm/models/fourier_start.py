@@ -18,9 +18,9 @@ from torch import Tensor
 
 from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
+from deeplfm.models.frequency_start import HIDDEN_NOISE, start_frequencies, trust_in
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
-from deeplfm.models.skip import Skip
-from deeplfm.models.spectrum import draw_from, periodogram, spectral_frequencies
+from deeplfm.models.skip import Concatenate, Skip
 from deeplfm.models.start import (
     FIRST_NOISE,
     Start,
@@ -31,16 +31,8 @@ from deeplfm.models.start import (
 )
 from deeplfm.responses.transients import transients
 
-_HIDDEN_NOISE = 1e-5  # variance about the hidden targets: more would damp the end of a series
 _ALIKE = 3000  # neighbouring errors of a phase are one: so few of the targets count for its spread
-# A phase known so many times worse than most is doubted, the excess counting so many times over:
-# at the ends of a series a beat is seen from one side only.
-_DOUBTFUL, _DOUBT = 4.0, 5.0
-# Shares of the features about an oscillation; lines of its spectrum are the rest.
-_STILL, _SMOOTH, _FAR = 0.05, 0.25, 0.35
-_REACH, _LITTLE = 0.5, 0.025  # of its frequency: how far is far; how little is expected there
-_SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
-_BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
+_SHARES = (0.5, 1.0, 2.0)  # of the input itself beside hidden functions, to choose from
 _AT_ONCE = 2**17  # waves that exist at a time: a few MB
 
 
@@ -55,12 +47,15 @@ def start_fitted(
     for number, layer in enumerate(layers):
         last = number == len(layers) - 1
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
-        expected = _start_frequencies(layer, number == 0, targets, oscillation, start)
-        phi = unit_variance(layer, features_at(layer, values), expected)
+        expected = start_frequencies(layer, number == 0, targets, oscillation, start)
+        phi = features_at(layer, values)
+        if last and oscillation is not None and isinstance(skip, Concatenate):
+            phi = _share_of_input(layer, phi, values, torch.tensor(targets))
+        phi = unit_variance(layer, phi, expected)
         if last:
             fit_weights(layer, phi, torch.tensor(targets), likelihood)
             return
-        trust = None if oscillation is None else _trust(oscillation)
+        trust = None if oscillation is None else trust_in(oscillation, start)
         hidden = fit_weights(layer, phi, torch.tensor(targets), expected=expected, trust=trust)
         values = skip(hidden[None], x)[0]
 
@@ -68,7 +63,7 @@ def start_fitted(
 def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
     """Only the frequencies in the input itself, from the spectrum of the targets."""
     for number, layer in enumerate(layers):
-        _start_frequencies(layer, number == 0, start.y, None, start)
+        start_frequencies(layer, number == 0, start.y, None, start)
 
 
 def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N G F"]:
@@ -114,6 +109,38 @@ def _from_rest(
     return torch.cat(parts)
 
 
+def _share_of_input(
+    layer: FourierLayer,
+    phi: Float[Tensor, "N G F"],
+    values: Float[Tensor, "N P"],
+    targets: Float[Tensor, "N D"],
+) -> Float[Tensor, "N G F"]:
+    """Φ with less or more of the input itself, where the evidence of an output says so.
+
+    What drifts beside the oscillation needs more of it, a sharp function of the phase less.
+    """
+    if layer.plane_wave or layer.output_sensitivities is not None:
+        return phi
+    with torch.no_grad():
+        own = layer.sensitivities[..., -1].clone()
+        layer.sensitivities[..., -1] = 0
+        hidden = features_at(layer, values)
+        chosen = []
+        for output, part in enumerate(phi.sub(hidden).unbind(1)):
+            rivals = []
+            for share in _SHARES:
+                both = hidden[:, output] + share * part
+                unit = both / both.square().sum(-1).mean().clamp(min=1e-300).sqrt()
+                noise = torch.full((1,), FIRST_NOISE, dtype=phi.dtype)
+                y = targets[:, output : output + 1]
+                found = posterior_of_weights(unit[:, None], y, noise, estimate=True)
+                rivals.append((found.evidence, share, both))
+            _, share, both = max(rivals, key=lambda rival: rival[0])
+            layer.sensitivities[output, :, -1] = share * own[output]
+            chosen.append(both)
+        return torch.stack(chosen, dim=1)
+
+
 def unit_variance(
     layer: FourierLayer, phi: Float[Tensor, "N G F"], expected: Float[Tensor, " F"] | None = None
 ) -> Float[Tensor, "N G F"]:
@@ -144,7 +171,7 @@ def fit_weights(
     expectation maximisation.
     """
     features = phi.expand(-1, layer.num_outputs, -1)
-    noise = torch.full((layer.num_outputs,), _HIDDEN_NOISE, dtype=features.dtype)
+    noise = torch.full((layer.num_outputs,), HIDDEN_NOISE, dtype=features.dtype)
     if likelihood is not None:
         noise.fill_(FIRST_NOISE)
     if layer.output_sensitivities is not None:  # one W for all outputs
@@ -187,95 +214,3 @@ def _hidden_targets(
     shape = (features.shape[1], count - known.shape[1])
     weights = torch.randn(shape, generator=start.generator, dtype=torch.float64)
     return np.concatenate([known, (features @ weights).numpy()], axis=1)
-
-
-def _trust(oscillation: Oscillation) -> Float[Tensor, " N"]:
-    """What each target counts, of 1."""
-    variance = torch.tensor(oscillation.variance)
-    excess = (variance - _DOUBTFUL * variance.median()).clamp(min=0)
-    return _HIDDEN_NOISE / (_HIDDEN_NOISE + _DOUBT * excess)
-
-
-def _near(
-    oscillation: Oscillation, count: int, resolution: float, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
-    """Frequencies about the oscillation, and the part of it that is expected at each [count].
-
-    Lines of its spectrum, and a smooth drift as fast, go on beyond the data. What is left are beats
-    that come early or late: frequencies far off, of which little is expected. A few next to 0 let
-    the layer leave rest: with the offset they cancel the transient of the others.
-    """
-    bandwidth, steady = oscillation.bandwidth, oscillation.bandwidth == 0
-    still = max(1, round(_STILL * count))
-    smooth, far = (0 if steady else round(share * count) for share in (_SMOOTH, _FAR))
-    lines = max(0, count - still - smooth - far)
-
-    def spread(number: int) -> Tensor:  # over (0, 1), evenly
-        steps = torch.arange(number, dtype=torch.float64)
-        return (steps + torch.rand(number, generator=generator, dtype=torch.float64)) / number
-
-    # Lines a resolution apart would repeat the first phase after the last: they are widened.
-    width = (0.05 if steady else 1.0) * resolution
-    offsets = torch.cat(
-        [
-            0.05 * resolution * torch.randn(still, generator=generator, dtype=torch.float64)
-            - oscillation.frequency,
-            draw_from(oscillation.offsets, oscillation.amplitude, lines, generator)
-            + width * (torch.rand(lines, generator=generator, dtype=torch.float64) - 0.5),
-            bandwidth * torch.special.ndtri(spread(smooth)),
-            _REACH * oscillation.frequency * (2 * spread(far) - 1),
-        ]
-    )[:count]
-    expected = torch.ones_like(offsets)
-    expected[count - far :] = _LITTLE
-    return oscillation.frequency + offsets, expected
-
-
-def _slower(oscillation: Oscillation, shape: Sequence[int], start: Start) -> Tensor:
-    """Frequencies of what is beside the oscillation: slow ones, and some of an output's spectrum.
-
-    As many of the latter as the output has power there, up to a half.
-    """
-    drawn = torch.randn(*shape, generator=start.generator, dtype=torch.float64)
-    drawn = drawn * oscillation.frequency / _SLOW
-    for group, values in enumerate(drawn.flatten(1)):
-        own = start.y if len(drawn) == 1 else start.y[:, group : group + 1]
-        omega, power = periodogram(start.x[:, 0], own)
-        below = omega < _BELOW * oscillation.frequency
-        count = round(min(0.5, power[below].sum()) * len(values))
-        if count:
-            values[:count] = draw_from(omega[below], power[below], count, start.generator)
-            values.copy_(values[torch.randperm(len(values), generator=start.generator)])
-    return drawn
-
-
-def _start_frequencies(
-    layer: FourierLayer, first: bool, targets: Values, oscillation: Oscillation | None, start: Start
-) -> Float[Tensor, " F"] | None:
-    """Those of the input from a spectrum, those of hidden inputs from one draw of the prior.
-
-    At the mean of the prior, 0, all features would be the same. Returns prior standard deviations
-    of the weights, where they are not 1.
-    """
-    frequencies, expected = layer.frequencies, None
-    lengthscale = frequencies.lengthscale().detach().clone()
-    std = 0.1 / lengthscale[:, :, None, :].expand(frequencies.noise.shape)
-    omega = frequencies.noise / lengthscale[:, :, None, :]
-    if start.series and start.from_spectrum:
-        shape, std = omega.shape[:-1], std.clone()
-        resolution = 2 * math.pi / float(np.ptp(start.x))
-        if oscillation is None:
-            drawn = spectral_frequencies(start.x[:, 0], targets, shape, start.generator)
-        elif first:
-            forces = [
-                _near(oscillation, shape[-1], resolution, start.generator) for _ in range(shape[1])
-            ]
-            drawn = torch.stack([force for force, _ in forces])[None]
-            expected = torch.cat([part for _, part in forces for _ in range(2)])
-        else:
-            drawn = _slower(oscillation, shape, start)
-        omega[..., -1], std[..., -1] = drawn, 0.1 * resolution
-        if not start.keep_lengthscale:
-            lengthscale[..., -1] = drawn.square().mean(-1).rsqrt()
-    frequencies.start(omega, std, lengthscale)
-    return expected

@@ -60,6 +60,7 @@ class Posterior(NamedTuple):
     mean: Float[Tensor, " F"]
     precision: Float[Tensor, "F F"]
     offset: Float[Tensor, " D"]
+    evidence: float  # log N(y; 0, ΦΦᵀ + σ²I), without its constant
 
 
 def posterior_of_weights(
@@ -99,11 +100,15 @@ def posterior_of_weights(
             spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(lower))
             error = (y - phi @ mean).square().sum(0)
             noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
+    fitted = (moment / noise[:, None]).sum(0) @ mean
+    unexplained = ((y.square().sum(0) / noise) + seen.sum(0) * noise.log()).sum()
+    determinant = 2 * lower.diagonal().log().sum()
+    evidence = float(fitted - unexplained - determinant) / 2
     if alike > 1:
         precision = (gram / noise[:, None, None]).sum(0) / alike
         precision.diagonal().add_(1)
     precision = precision[:size, :size] / (std[:, None] * std)
-    return Posterior(std * mean[:size], precision, scale * mean[size:])
+    return Posterior(std * mean[:size], precision, scale * mean[size:], evidence)
 
 
 def factors_of(precision: Tensor, weights: VariationalGaussian) -> Tensor:
