@@ -32,7 +32,7 @@ from deeplfm.models.start import (
 from deeplfm.responses.transients import transients
 
 _ALIKE = 3000  # neighbouring errors of a phase are one: so few of the targets count for its spread
-_SHARES = (0.5, 1.0, 2.0)  # of the input itself beside hidden functions, to choose from
+_SHARES = (0.5, 1.0, 1.5)  # of the input itself beside hidden functions, to choose from
 _AT_ONCE = 2**17  # waves that exist at a time: a few MB
 
 
