@@ -24,7 +24,7 @@ LAGS = 6  # nodes of an interpolation over lags
 
 
 class Polynomials(NamedTuple):
-    """All bumps along each input as polynomials, [D, r, J] with J = Q·M; D is 1 for G = δ."""
+    """All bumps along each input as polynomials, [D, r, J], float64; J = Q·M, D is 1 for G = δ."""
 
     bumps: list[Tensor]
     stretches: list[Stretch]
@@ -54,7 +54,7 @@ def polynomials_of(
     for p, one in enumerate(stretches):
         lags = one.nodes()[:, None] - z[:, p]  # r J
         values = _single_input(g, lags, ell[:, p], p)
-        bumps.append(polynomials(values).to(x.dtype))
+        bumps.append(polynomials(values))
     return Polynomials(bumps, stretches)
 
 

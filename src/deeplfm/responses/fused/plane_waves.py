@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.responses.fused.pieces import pieces
+from deeplfm.responses.fused.pieces import pieces, room
 
-_PIECE = 2**18  # waves that exist at a time
+_PIECE = 2**20  # waves that exist at a time
 
 
 def plane_sum(
@@ -73,7 +73,7 @@ def _pieces(x: Tensor, waves: int, buffers: int) -> Iterator[tuple[slice, slice,
     """Each with its part of the buffers, [points, waves]."""
     samples, points, _ = x.shape
     slices, rows = pieces(samples, points, waves, _PIECE)
-    room = [x.new_empty(rows, waves) for _ in range(buffers)]
+    own = room(x, rows, buffers * [waves])
     for b, n in slices:
         some = len(range(samples)[b]) * len(range(points)[n])
-        yield b, n, [one[:some] for one in room]
+        yield b, n, [one[:some] for one in own]
