@@ -18,7 +18,7 @@ from deeplfm.responses.fused.first_order import first_order_bump
 from deeplfm.responses.fused.interpolation import interpolate
 from deeplfm.responses.systems import system_bump_response
 
-_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of polynomials, relative to a bump
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of a form, relative to a bump
 _OSCILLATING = 20  # how much longer a bump takes with complex poles
 LAGS = 6  # nodes of an interpolation over lags
 
@@ -41,7 +41,7 @@ def polynomials_of(
     if 0 in centers.shape or not bool(limits.isfinite().all()):
         return None
     columns = zip(*(row.tolist() for row in limits), strict=True)
-    found = [stretch(low, high, scale, _TOLERANCE[x.dtype]) for low, high, scale in columns]
+    found = [stretch(low, high, scale, TOLERANCE[x.dtype]) for low, high, scale in columns]
     stretches = [one for one in found if one is not None]
     if len(stretches) < len(found):
         return None
