@@ -82,7 +82,7 @@ def _smooth_sum(
         return series
     whole = polynomials_of(*arguments)
     if whole is not None:
-        return polynomial_sum(x, coefficients.flatten(2), whole.bumps, whole.stretches)
+        return polynomial_sum(x, coefficients.flatten(2), whole.values, whole.stretches)
     series = series_sum(*arguments, coefficients) if over_one and g.order == 1 else None
     if series is not None:
         return series

@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 from deeplfm.responses.fused.pieces import pieces, room
 
 MOST = 512  # coefficients of a polynomial
-_PIECE = 2**20  # bumps of one input that exist at a time
+_PIECE = 2**19  # bumps of one input that exist at a time
 _MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
 
 
@@ -64,9 +64,9 @@ def coefficients_needed(width: float, tolerance: float) -> int | None:
     return int(counts[enough[0]]) if len(enough) else None
 
 
-def polynomials(values: Float[Tensor, "G r J"]) -> Float[Tensor, "G r J"]:
-    """Coefficients C of bumps whose values at the nodes are known."""
-    return _transform(values.shape[1]).to(values) @ values
+def _polynomials(values: Float[Tensor, "*G r J"]) -> Float[Tensor, "*G r J"]:
+    """Coefficients C of what has these values at the nodes."""
+    return _transform(values.shape[-2]).to(values) @ values
 
 
 @lru_cache(maxsize=64)
@@ -80,23 +80,26 @@ def _transform(count: int) -> Tensor:
 def polynomial_sum(
     x: Float[Tensor, "S3 N P"],
     coefficients: Float[Tensor, "S D J"],
-    bumps: Sequence[Float[Tensor, "G _ J"]],
+    values: Sequence[Float[Tensor, "G _ J"]],
     stretches: Sequence[Stretch],
 ) -> Float[Tensor, "S N D"]:
-    """f at `x`, from bumps in float64; G is 1 where all outputs have the same bumps, else D."""
+    """f at `x`, from the bumps at the nodes of each input, float64.
+
+    G is 1 where all outputs have the same bumps, else D.
+    """
     samples, outputs, _ = coefficients.shape
-    batch, groups = len(x), len(bumps[0])
+    batch, groups = len(x), len(values[0])
     split = coefficients.reshape(batch, samples // batch, groups, outputs // groups, -1)
     columns = split.permute(2, 0, 4, 1, 3).flatten(-2)  # G batch J columns
-    if len(bumps) == 1:  # the sum of polynomials is a polynomial
-        sums = (bumps[0][:, None] @ columns.to(bumps[0])).to(x.dtype)
+    if len(values) == 1:  # the sum of polynomials is a polynomial
+        sums = _polynomials(values[0][:, None] @ columns.to(values[0])).to(x.dtype)
         total: Tensor = _Polynomial.apply(x, sums, stretches)
     else:
-        flat = [one.to(x.dtype).transpose(0, 1).flatten(1) for one in bumps]  # r G·J
-        total = _PolynomialSum.apply(x, columns, stretches, *flat)
+        bumps = [_polynomials(one).to(x.dtype).transpose(0, 1).flatten(1) for one in values]
+        total = _PolynomialSum.apply(x, columns, stretches, *bumps)
     total = total.unflatten(-1, (samples // batch, outputs // groups))  # G batch N S' D'
-    values: Tensor = total.permute(1, 3, 2, 0, 4).reshape(samples, -1, outputs)
-    return values
+    by_sample: Tensor = total.permute(1, 3, 2, 0, 4).reshape(samples, -1, outputs)
+    return by_sample
 
 
 class _Polynomial(torch.autograd.Function):
