@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 from deeplfm.responses.fused.pieces import pieces, room
 
 MOST = 512  # coefficients of a polynomial
-_PIECE = 2**19  # bumps of one input that exist at a time
+_PIECE = 2**20  # bumps of one input that exist at a time
 _MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
 
 
@@ -147,7 +147,7 @@ class _PolynomialSum(torch.autograd.Function):
             torch.mm(waves[0], bumps[0], out=product)
             for p in range(1, len(bumps)):
                 product.mul_(torch.mm(waves[p], bumps[p], out=other))
-            by_output = piece.by_sample(product).unflatten(-1, (groups, -1))
+            by_output = piece.by_output(product, groups)
             if count == 1:
                 by_output.mul_(own[..., 0].transpose(0, 1)[:, None])
                 total[:, piece.b, piece.n, 0] = by_output.sum(-1).permute(2, 0, 1)
@@ -175,17 +175,17 @@ class _PolynomialSum(torch.autograd.Function):
                 weights = along.permute(1, 2, 0, 3)  # samples n G 1
                 by_bump: Tensor | int = own[..., 0].transpose(0, 1).flatten(1)[:, None]
             else:
-                whole = piece.by_sample(factors[0] * later[0]).unflatten(-1, (groups, -1))
+                whole = piece.by_output(factors[0] * later[0], groups)
                 by_columns[:, piece.b] += whole.permute(2, 0, 3, 1) @ along
                 weights, by_bump = (along @ own.mT).permute(1, 2, 0, 3), 1
             for weighted in (factors[0], later[0]):
-                piece.by_sample(weighted).unflatten(-1, (groups, -1)).mul_(weights)
+                piece.by_output(weighted, groups).mul_(weights)
             for p, others in enumerate(_all_but_one(factors, later, piece.buffers)):
                 others = piece.by_sample(others)
                 inner = piece.by_sample(waves[p]).mT @ others  # samples r G·J
                 by_bumps[p] += (inner * by_bump).sum(0)
                 if count == 1 and p == 0:
-                    by_own = (inner * bumps[0]).sum(1).unflatten(-1, (groups, -1))
+                    by_own = (inner * bumps[0]).sum(1).view(len(inner), groups, -1)
                     by_columns[:, piece.b] += by_own.transpose(0, 1)[..., None]
                 if by_x is not None:
                     by_waves.append(others @ (bumps[p] * by_bump).mT)
@@ -215,55 +215,63 @@ def _all_but_one(
     yield before
 
 
+class _Grid(NamedTuple):
+    """What all pieces share: θ with cos θ = u at all points [S, N, P], and orders m."""
+
+    angles: Tensor
+    half: Tensor  # P
+    sizes: tuple[int, ...]
+    rows: Tensor  # m of each input in a row of its own, zero where it is another's
+    orders: Tensor  # of all inputs side by side
+
+
 class _Piece:
     """Some samples, or some points of one; T_m(u) = cos mθ along each input, and buffers."""
 
-    def __init__(
-        self, x: Tensor, stretches: Sequence[Stretch], at: tuple[slice, slice], own: list[Tensor]
-    ) -> None:
-        self.b, self.n = at
-        points = x[self.b, self.n]
-        self.shape, flat = points.shape[:2], points.flatten(0, 1)
-        self.phases, self.turned, *self.buffers = (one[: len(flat)] for one in own)
-        middle, half, self.sizes = zip(*stretches, strict=True)
-        self.half = x.new_tensor(half)
-        self.angles = torch.acos((flat - x.new_tensor(middle)) / self.half)
-        torch.mm(self.angles, _orders(self.sizes).to(x), out=self.phases)
+    def __init__(self, grid: _Grid, b: slice, n: slice, own: list[Tensor]) -> None:
+        self.grid, self.b, self.n = grid, b, n
+        self.angles = grid.angles[b, n]
+        samples, count, inputs = self.angles.shape
+        self.shape = (samples, count)
+        self.phases, self.turned, *self.buffers = (one[: samples * count] for one in own)
+        torch.mm(self.angles.reshape(-1, inputs), grid.rows, out=self.phases)
 
     def waves(self) -> Sequence[Tensor]:
         """T_m(u) [points, r] of each input."""
-        waves: Sequence[Tensor] = torch.cos(self.phases, out=self.turned).split(self.sizes, -1)
-        return waves
+        return torch.split_with_sizes(torch.cos(self.phases, out=self.turned), self.grid.sizes, 1)
 
     def slopes(self, by_waves: list[Tensor]) -> Tensor:
         """The gradient in x from those in T_m: dT_m/dx = m sin mθ / sin θ / half."""
-        steep = torch.sin(self.phases, out=self.turned).mul_(
-            _orders(self.sizes).sum(0).to(self.half)
-        )
+        steep = torch.sin(self.phases, out=self.turned).mul_(self.grid.orders)
         parts = [
             by.mul_(self.by_sample(own)).sum(-1)
-            for by, own in zip(by_waves, steep.split(self.sizes, dim=-1), strict=True)
+            for by, own in zip(
+                by_waves, torch.split_with_sizes(steep, self.grid.sizes, 1), strict=True
+            )
         ]
-        scale = self.by_sample(torch.sin(self.angles) * self.half)
-        return torch.stack(parts, dim=-1).div_(scale)
+        return torch.stack(parts, dim=-1).div_(torch.sin(self.angles).mul_(self.grid.half))
 
     def by_sample(self, values: Tensor) -> Tensor:
         """[points, columns] as [samples, n, columns]."""
-        found: Tensor = values.unflatten(0, self.shape)
-        return found
+        return values.view(*self.shape, -1)
+
+    def by_output(self, values: Tensor, groups: int) -> Tensor:
+        """[points, G·J] as [samples, n, G, J]."""
+        return values.view(*self.shape, groups, -1)
 
 
 @lru_cache(maxsize=64)
-def _orders(sizes: tuple[int, ...]) -> Tensor:
-    """m of each input in a row of its own, zero where it is another's."""
-    rows = [torch.arange(size, dtype=torch.float64) for size in sizes]
-    orders: Tensor = torch.block_diag(*rows)
+def _orders(sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    orders: Tensor = torch.block_diag(*(torch.arange(size, dtype=dtype) for size in sizes))
     return orders
 
 
 def _pieces(x: Tensor, stretches: Sequence[Stretch], width: int, buffers: int) -> Iterator[_Piece]:
-    count = sum(one.size for one in stretches)
-    slices, rows = pieces(x.shape[0], x.shape[1], max(width, count), _PIECE)
-    own = room(x, rows, [count, count] + buffers * [width])
-    for at in slices:
-        yield _Piece(x, stretches, at, own)
+    middle, half, sizes = zip(*stretches, strict=True)
+    of_inputs, orders = x.new_tensor((middle, half)), _orders(sizes, x.dtype)
+    angles = torch.acos((x - of_inputs[0]) / of_inputs[1])
+    grid = _Grid(angles, of_inputs[1], sizes, orders, orders.sum(0))
+    slices, rows = pieces(x.shape[0], x.shape[1], max(width, len(grid.orders)), _PIECE)
+    own = room(x, rows, 2 * [len(grid.orders)] + buffers * [width])
+    for b, n in slices:
+        yield _Piece(grid, b, n, own)
