@@ -1,4 +1,4 @@
-"""Polynomials and tables of bumps against the bumps themselves: values and gradients."""
+"""Polynomials, series and tables of bumps against the bumps themselves: values and gradients."""
 
 import pytest
 import torch
@@ -11,6 +11,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import bump_response
 from deeplfm.responses.backends import plain
 from deeplfm.responses.bump_lags import polynomials_of
+from deeplfm.responses.bump_series import series_sum
 from deeplfm.responses.bump_sums import bump_sum
 from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.fused.bump_polynomials import coefficients_needed, stretch
@@ -72,18 +73,57 @@ def test_polynomials_are_the_bumps(
         )
 
 
+@pytest.mark.parametrize(
+    "g",
+    [
+        dlfm.FirstOrder(30.0),
+        dlfm.SecondOrder(4.0, 4.0),
+        dlfm.SecondOrder(0.5, 12.0, normalised=True),
+        dlfm.LinearODE([20.0, 15.0, 4.0]),
+    ],
+)
+@pytest.mark.parametrize("own_inputs", [True, False])
+def test_a_series_is_the_bumps(g: GreensFunction, own_inputs: bool) -> None:
+    """In float64: within 1e-11 of a bump each, added up; a slope has up to (x - z)²/ℓ² of it."""
+    given_ = arguments(6, own_inputs, 1, 2, 2, span=8.0)
+    tiled = g.tiled(2, 1)
+    x, z, ell, c = wanted = [one.clone().requires_grad_() for one in given_]
+    everything = [*wanted, *tiled.parameters()]
+    fast = series_sum(tiled, x, z, ell, c)
+    assert fast is not None
+    with plain():
+        slow = bump_sum(tiled, x, z, ell, c, "infinite")
+    along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
+    by_fast, by_slow = (torch.autograd.grad(f, everything, along) for f in (fast, slow))
+    for one, other in zip((fast, *by_fast), (slow, *by_slow), strict=True):
+        torch.testing.assert_close(
+            one, other, rtol=0, atol=1e-8 * float(other.detach().abs().max())
+        )
+
+
+def test_a_series_is_for_an_ode_that_forgets() -> None:
+    x, centers, lengthscale, c = arguments(2, False, 1, 1, 1)
+    slow, fast = (dlfm.SecondOrder(rate, 5.0).tiled(1, 1) for rate in (1e-3, 1.0))
+    assert series_sum(fast, x, centers, lengthscale, c) is not None
+    assert series_sum(slow, x, centers, lengthscale, c) is None
+    assert series_sum(dlfm.NoDynamics().tiled(1, 1), x, centers, lengthscale, c) is None
+    assert series_sum(fast, torch.full_like(x, torch.nan), centers, lengthscale, c) is None
+    many = x.expand(2, -1, -1).repeat(1, 2**9, 1)
+    assert series_sum(fast, many, centers, lengthscale / 10, c) is None
+
+
 def test_a_table_is_the_bumps_where_polynomials_end() -> None:
     g = dlfm.SecondOrder(0.5, 6.0).tiled(2, 1)
     x, centers, lengthscale, coefficients = arguments(3, False, 1, 2, 1, span=80.0)
     x = x.repeat(1, 4, 1)
-    table = bump_table(g, x, centers, lengthscale)
     assert polynomials_of(g, x, centers, lengthscale) is None
-    assert table is not None
     z, ell, c = wanted = [
         one.clone().requires_grad_() for one in (centers, lengthscale, coefficients)
     ]
     everything = [*wanted, *g.parameters()]
-    fast = bump_sum(g, x, z, ell, c, "infinite", interpolate=True)
+    table = bump_table(g, x, z, ell)
+    assert table is not None
+    fast = table.sum(x, c.flatten(2))
     with plain():
         slow = bump_sum(g, x, z, ell, c, "infinite")
     # Four-point Lagrange, ten nodes per scale of two radians: (1/5)^4 · 9/16 / 4! of a wave.

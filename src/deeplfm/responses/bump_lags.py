@@ -13,20 +13,20 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.responses.fused.bump_polynomials import Stretch, polynomials, stretch
+from deeplfm.responses.fused.bump_polynomials import Stretch, stretch
 from deeplfm.responses.fused.first_order import first_order_bump
 from deeplfm.responses.fused.interpolation import interpolate
 from deeplfm.responses.systems import system_bump_response
 
-_TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of polynomials, relative to a bump
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-11}  # of a form, relative to a bump
 _OSCILLATING = 20  # how much longer a bump takes with complex poles
 LAGS = 6  # nodes of an interpolation over lags
 
 
 class Polynomials(NamedTuple):
-    """All bumps along each input as polynomials, [D, r, J] with J = Q·M; D is 1 for G = δ."""
+    """All bumps at the nodes of each input, [D, r, J], float64; J = Q·M, D is 1 for G = δ."""
 
-    bumps: list[Tensor]
+    values: list[Tensor]
     stretches: list[Stretch]
 
 
@@ -41,30 +41,28 @@ def polynomials_of(
     if 0 in centers.shape or not bool(limits.isfinite().all()):
         return None
     columns = zip(*(row.tolist() for row in limits), strict=True)
-    found = [stretch(low, high, scale, _TOLERANCE[x.dtype]) for low, high, scale in columns]
+    found = [stretch(low, high, scale, TOLERANCE[x.dtype]) for low, high, scale in columns]
     stretches = [one for one in found if one is not None]
     if len(stretches) < len(found):
         return None
     count = sum(one.size for one in stretches) * (1 if g.order < 2 else _OSCILLATING)
     if 2 * count > x.shape[0] * x.shape[1]:
         return None
-    z, ell = (part.double() for part in (centers.flatten(0, 1), lengthscale))
-    ell = ell.repeat_interleave(centers.shape[1], dim=0)  # J P
-    bumps = []
-    for p, one in enumerate(stretches):
-        lags = one.nodes()[:, None] - z[:, p]  # r J
-        values = _single_input(g, lags, ell[:, p], p)
-        bumps.append(polynomials(values).to(x.dtype))
-    return Polynomials(bumps, stretches)
-
-
-def _single_input(g: GreensFunction, lags: Tensor, ell: Tensor, p: int) -> Float[Tensor, "D r J"]:
-    """h of one input at the lags, float64, with gradients to lags, ℓ and the ODE."""
+    z, ell = (part.double().mT for part in (centers.flatten(0, 1), lengthscale))
+    ell = ell.repeat_interleave(centers.shape[1], dim=1)  # P J
+    sizes = [one.size for one in stretches]
+    lags = [one.nodes()[:, None] - own for one, own in zip(stretches, z, strict=True)]  # r J
     if g.order == 1:
         (factor,) = g.factors
-        return _one_pole(g, lags, ell, factor[0][:, p].double()[:, None, None])
-    whole = _respond(g, lags[None], ell)  # D P r J, all inputs at the lags of this one
-    return whole[:, p] if whole.ndim == 4 else whole
+        of_node = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+        rate = factor[0].double()[:, of_node, None]  # D, r of all inputs, 1
+        values = _one_pole(g, torch.cat(lags), ell[of_node], rate).split(sizes, dim=1)
+        return Polynomials(list(values), stretches)
+    # All inputs of the ODE at the lags of each, of which one is used.
+    whole = [_respond(g, own[None], scale) for own, scale in zip(lags, ell, strict=True)]
+    return Polynomials(
+        [one[:, p] if one.ndim == 4 else one for p, one in enumerate(whole)], stretches
+    )
 
 
 def bumps_by_lag(

@@ -4,7 +4,7 @@
 
 There is one bump per sample, point, output, input and center: the largest tensor of the library. It
 is made in chunks of points, and made again when gradients ask for it. On a CPU bumps may be
-polynomials or come from a table (`bump_lags`, `bump_tables`) where that is less work.
+polynomials or series or come from a table (`bump_lags`, `bump_series`, `bump_tables`).
 """
 
 from functools import reduce
@@ -17,6 +17,7 @@ from torch.utils.checkpoint import checkpoint
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.backends import by_kernels, by_tables
 from deeplfm.responses.bump_lags import polynomials_of
+from deeplfm.responses.bump_series import series_sum
 from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.fused.bump_polynomials import polynomial_sum
 from deeplfm.responses.systems import system_bump_response
@@ -52,13 +53,9 @@ def bump_sum(
             coefficients = coefficients * reduce(torch.mul, gain.unbind(-1))[:, None, None]
         return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
-        arguments = (greens_function, x, centers, lengthscale)
-        weights, whole = coefficients.flatten(2), polynomials_of(*arguments)
-        if whole is not None:
-            return polynomial_sum(x, weights, whole.bumps, whole.stretches)
-        table = bump_table(*arguments) if x.shape[-1] == 1 else None
-        if table is not None:
-            return table.sum(x, weights)
+        total = _smooth_sum(greens_function, x, centers, lengthscale, coefficients)
+        if total is not None:
+            return total
 
     def chunk(piece: Tensor) -> Tensor:
         bumps = bumps_of(greens_function, piece, centers, lengthscale, memory)
@@ -73,6 +70,24 @@ def bump_sum(
         for piece in x.split(rows, dim=1)
     ]
     return torch.cat(parts, dim=1)
+
+
+def _smooth_sum(
+    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, coefficients: Tensor
+) -> Tensor | None:
+    """The sum by what is least work: polynomials need bumps, which complex poles make slow."""
+    arguments, over_one = (g, x, centers, lengthscale), x.shape[-1] == 1
+    series = series_sum(*arguments, coefficients) if over_one and g.order > 1 else None
+    if series is not None:
+        return series
+    whole = polynomials_of(*arguments)
+    if whole is not None:
+        return polynomial_sum(x, coefficients.flatten(2), whole.values, whole.stretches)
+    series = series_sum(*arguments, coefficients) if over_one and g.order == 1 else None
+    if series is not None:
+        return series
+    table = bump_table(*arguments) if over_one else None
+    return None if table is None else table.sum(x, coefficients.flatten(2))
 
 
 def bumps_of(

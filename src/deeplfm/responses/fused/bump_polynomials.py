@@ -18,10 +18,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.responses.fused.pieces import pieces
+from deeplfm.responses.fused.pieces import pieces, room
 
 MOST = 512  # coefficients of a polynomial
-_PIECE = 2**18  # bumps of one input and output that exist at a time
+_PIECE = 2**20  # bumps of one input that exist at a time
 _MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
 
 
@@ -64,9 +64,9 @@ def coefficients_needed(width: float, tolerance: float) -> int | None:
     return int(counts[enough[0]]) if len(enough) else None
 
 
-def polynomials(values: Float[Tensor, "G r J"]) -> Float[Tensor, "G r J"]:
-    """Coefficients C of bumps whose values at the nodes are known."""
-    return _transform(values.shape[1]).to(values) @ values
+def _polynomials(values: Float[Tensor, "*G r J"]) -> Float[Tensor, "*G r J"]:
+    """Coefficients C of what has these values at the nodes."""
+    return _transform(values.shape[-2]).to(values) @ values
 
 
 @lru_cache(maxsize=64)
@@ -80,129 +80,198 @@ def _transform(count: int) -> Tensor:
 def polynomial_sum(
     x: Float[Tensor, "S3 N P"],
     coefficients: Float[Tensor, "S D J"],
-    bumps: Sequence[Float[Tensor, "G _ J"]],
+    values: Sequence[Float[Tensor, "G _ J"]],
     stretches: Sequence[Stretch],
 ) -> Float[Tensor, "S N D"]:
-    """f at `x`; G is 1 where all outputs have the same bumps, else D."""
+    """f at `x`, from the bumps at the nodes of each input, float64.
+
+    G is 1 where all outputs have the same bumps, else D.
+    """
     samples, outputs, _ = coefficients.shape
-    batch, groups = len(x), len(bumps[0])
+    batch, groups = len(x), len(values[0])
     split = coefficients.reshape(batch, samples // batch, groups, outputs // groups, -1)
     columns = split.permute(2, 0, 4, 1, 3).flatten(-2)  # G batch J columns
-    total: Tensor = _PolynomialSum.apply(x, columns, stretches, *bumps)
+    if len(values) == 1:  # the sum of polynomials is a polynomial
+        sums = _polynomials(values[0][:, None] @ columns.to(values[0])).to(x.dtype)
+        total: Tensor = _Polynomial.apply(x, sums, stretches)
+    else:
+        bumps = [_polynomials(one).to(x.dtype).transpose(0, 1).flatten(1) for one in values]
+        total = _PolynomialSum.apply(x, columns, stretches, *bumps)
     total = total.unflatten(-1, (samples // batch, outputs // groups))  # G batch N S' D'
-    values: Tensor = total.permute(1, 3, 2, 0, 4).reshape(samples, -1, outputs)
-    return values
+    by_sample: Tensor = total.permute(1, 3, 2, 0, 4).reshape(samples, -1, outputs)
+    return by_sample
+
+
+class _Polynomial(torch.autograd.Function):
+    """Σ_m T_m(u) A_m over one input, A [G, batch, r, columns]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, sums: Tensor, stretches: Sequence[Stretch]) -> Tensor:
+        ctx.save_for_backward(x, sums)
+        ctx.stretches = stretches
+        total = x.new_empty(*sums.shape[:2], x.shape[1], sums.shape[-1])
+        for piece in _pieces(x, stretches, sums.shape[2], 0):
+            (waves,) = piece.waves()
+            total[:, piece.b, piece.n] = piece.by_sample(waves) @ sums[:, piece.b]
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None]:
+        x, sums = ctx.saved_tensors
+        by_sums = torch.zeros_like(sums)
+        by_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        for piece in _pieces(x, ctx.stretches, sums.shape[2], 0):
+            along, (waves,) = gradient[:, piece.b, piece.n], piece.waves()
+            by_sums[:, piece.b] += piece.by_sample(waves).mT @ along
+            if by_x is not None:
+                by_waves = (along @ sums[:, piece.b].mT).sum(0)
+                by_x[piece.b, piece.n] = piece.slopes([by_waves])
+        return by_x, by_sums, None
 
 
 class _PolynomialSum(torch.autograd.Function):
+    """Over several inputs: Σ_j c_j Π_p F_pj, bumps of all outputs side by side, [r, G·J]."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, columns: Tensor, stretches: Sequence[Stretch], *bumps: Tensor
     ) -> Tensor:
         ctx.save_for_backward(x, columns, *bumps)
         ctx.stretches = stretches
-        groups, batch, width, count = columns.shape
+        groups, batch, _, count = columns.shape
         total = x.new_empty(groups, batch, x.shape[1], count)
-        for piece in _pieces(x, stretches, width):
-            for g in range(groups):
-                product = torch.mm(piece.waves[0], bumps[0][g], out=piece.buffer(0))
-                for p in range(1, len(bumps)):
-                    product.mul_(torch.mm(piece.waves[p], bumps[p][g], out=piece.buffer(1)))
-                by_sample = product.view(piece.samples, -1, width)
-                total[g, piece.b, piece.n] = by_sample @ columns[g, piece.b]
+        for piece in _pieces(x, stretches, bumps[0].shape[1], 2):
+            own = columns[:, piece.b]
+            waves, (product, other) = piece.waves(), piece.buffers
+            torch.mm(waves[0], bumps[0], out=product)
+            for p in range(1, len(bumps)):
+                product.mul_(torch.mm(waves[p], bumps[p], out=other))
+            by_output = piece.by_output(product, groups)
+            if count == 1:
+                by_output.mul_(own[..., 0].transpose(0, 1)[:, None])
+                total[:, piece.b, piece.n, 0] = by_output.sum(-1).permute(2, 0, 1)
+            else:
+                total[:, piece.b, piece.n] = by_output.permute(2, 0, 1, 3) @ own
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        """The weights of a single column leave the long sums for the short ones."""
         x, columns, *bumps = ctx.saved_tensors
+        groups, _, _, count = columns.shape
         by_columns = torch.zeros_like(columns)
         by_bumps = [torch.zeros_like(one) for one in bumps]
-        by_x = torch.zeros_like(x) if ctx.needs_input_grad[0] else None
-        for piece in _pieces(x, ctx.stretches, columns.shape[2]):
-            slopes = piece.slopes() if by_x is not None else []
-            for g, own in enumerate(gradient):
-                along = own[piece.b, piece.n]  # samples n columns
-                product = _Product(piece, [one[g] for one in bumps])
-                by_sample = product.whole().view(piece.samples, -1, columns.shape[2])
-                by_columns[g, piece.b] += by_sample.mT @ along
-                for p, by_factor in product.gradients(along, columns[g, piece.b]):
-                    by_bumps[p][g].addmm_(piece.waves[p].mT, by_factor)
-                    if by_x is not None:
-                        steep = (by_factor @ bumps[p][g].mT).mul_(slopes[p]).sum(-1)
-                        by_x[piece.b, piece.n, p] += steep.view(along.shape[:2])
+        by_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        for piece in _pieces(x, ctx.stretches, bumps[0].shape[1], 2 * len(bumps) - 1):
+            along, own = gradient[:, piece.b, piece.n], columns[:, piece.b]
+            waves, by_waves = piece.waves(), []
+            factors = [
+                torch.mm(waves[p], bump, out=piece.buffers[p]) for p, bump in enumerate(bumps)
+            ]
+            later = _later(factors, piece.buffers)
+            if count == 1:
+                weights = along.permute(1, 2, 0, 3)  # samples n G 1
+                by_bump: Tensor | int = own[..., 0].transpose(0, 1).flatten(1)[:, None]
+            else:
+                whole = piece.by_output(factors[0] * later[0], groups)
+                by_columns[:, piece.b] += whole.permute(2, 0, 3, 1) @ along
+                weights, by_bump = (along @ own.mT).permute(1, 2, 0, 3), 1
+            for weighted in (factors[0], later[0]):
+                piece.by_output(weighted, groups).mul_(weights)
+            for p, others in enumerate(_all_but_one(factors, later, piece.buffers)):
+                others = piece.by_sample(others)
+                inner = piece.by_sample(waves[p]).mT @ others  # samples r G·J
+                by_bumps[p] += (inner * by_bump).sum(0)
+                if count == 1 and p == 0:
+                    by_own = (inner * bumps[0]).sum(1).view(len(inner), groups, -1)
+                    by_columns[:, piece.b] += by_own.transpose(0, 1)[..., None]
+                if by_x is not None:
+                    by_waves.append(others @ (bumps[p] * by_bump).mT)
+            if by_x is not None:
+                by_x[piece.b, piece.n] = piece.slopes(by_waves)
         return by_x, by_columns, None, *by_bumps
 
 
-class _Product:
-    """Π_p F_p of one output at the points of a piece, and what each factor has for a gradient."""
+def _later(factors: list[Tensor], buffers: list[Tensor]) -> list[Tensor]:
+    """The product of all factors after each."""
+    count = len(factors)
+    later = [factors[-1]]
+    for p in range(count - 2, 0, -1):
+        later.insert(0, torch.mul(factors[p], later[0], out=buffers[count - 1 + p]))
+    return later
 
-    def __init__(self, piece: "_Piece", bumps: list[Tensor]) -> None:
-        self.piece, self.count = piece, len(bumps)
-        self.factors = [
-            torch.mm(piece.waves[p], bump, out=piece.buffer(p)) for p, bump in enumerate(bumps)
-        ]
-        # The product of all factors after each.
-        self.later = [self.factors[-1]]
-        for p in range(self.count - 2, 0, -1):
-            into = piece.buffer(self.count + 2 + p)
-            self.later.insert(0, torch.mul(self.factors[p], self.later[0], out=into))
 
-    def whole(self) -> Tensor:
-        if self.count == 1:
-            return self.factors[0]
-        return torch.mul(self.factors[0], self.later[0], out=self.piece.buffer(self.count))
+def _all_but_one(
+    factors: list[Tensor], later: list[Tensor], buffers: list[Tensor]
+) -> Iterator[Tensor]:
+    """Π_{q≠p} F_q for each p, the next one over the last."""
+    before = factors[0]
+    yield later[0]
+    for p in range(1, len(factors) - 1):
+        yield torch.mul(before, later[p], out=buffers[-1])
+        before.mul_(factors[p])
+    yield before
 
-    def gradients(self, along: Tensor, columns: Tensor) -> Iterator[tuple[int, Tensor]]:
-        """∂/∂F_p of Σ along · f, one after the other in the same buffer."""
-        before = self.piece.buffer(self.count + 1)
-        view = before.view(len(along), -1, before.shape[-1])
-        if along.shape[-1] == 1:
-            torch.mul(along, columns.mT, out=view)
-        else:
-            torch.bmm(along, columns.mT, out=view)
-        for p in range(self.count - 1):
-            yield p, torch.mul(before, self.later[p], out=self.piece.buffer(self.count))
-            before.mul_(self.factors[p])
-        yield self.count - 1, before
+
+class _Grid(NamedTuple):
+    """What all pieces share: θ with cos θ = u at all points [S, N, P], and orders m."""
+
+    angles: Tensor
+    half: Tensor  # P
+    sizes: tuple[int, ...]
+    rows: Tensor  # m of each input in a row of its own, zero where it is another's
+    orders: Tensor  # of all inputs side by side
 
 
 class _Piece:
-    """Some samples, or some points of one: T_m(u) [points, r] of each input, and buffers."""
+    """Some samples, or some points of one; T_m(u) = cos mθ along each input, and buffers."""
 
-    def __init__(
-        self, x: Tensor, stretches: Sequence[Stretch], at: tuple[slice, slice], room: list[Tensor]
-    ) -> None:
-        self.b, self.n = at
-        own = x[self.b, self.n]
-        self.samples, self.room, self.stretches = len(own), room, stretches
-        columns = zip(own.flatten(0, 1).unbind(-1), stretches, strict=True)
-        self.angles = [torch.acos((u - one.middle) / one.half) for u, one in columns]
-        self.waves = [
-            torch.cos(angle[:, None] * _orders(one.size, x))
-            for angle, one in zip(self.angles, stretches, strict=True)
+    def __init__(self, grid: _Grid, b: slice, n: slice, own: list[Tensor]) -> None:
+        self.grid, self.b, self.n = grid, b, n
+        self.angles = grid.angles[b, n]
+        samples, count, inputs = self.angles.shape
+        self.shape = (samples, count)
+        self.phases, self.turned, *self.buffers = (one[: samples * count] for one in own)
+        torch.mm(self.angles.reshape(-1, inputs), grid.rows, out=self.phases)
+
+    def waves(self) -> Sequence[Tensor]:
+        """T_m(u) [points, r] of each input."""
+        return torch.split_with_sizes(torch.cos(self.phases, out=self.turned), self.grid.sizes, 1)
+
+    def slopes(self, by_waves: list[Tensor]) -> Tensor:
+        """The gradient in x from those in T_m: dT_m/dx = m sin mθ / sin θ / half."""
+        steep = torch.sin(self.phases, out=self.turned).mul_(self.grid.orders)
+        parts = [
+            by.mul_(self.by_sample(own)).sum(-1)
+            for by, own in zip(
+                by_waves, torch.split_with_sizes(steep, self.grid.sizes, 1), strict=True
+            )
         ]
+        return torch.stack(parts, dim=-1).div_(torch.sin(self.angles).mul_(self.grid.half))
 
-    def buffer(self, k: int) -> Tensor:
-        """The k-th, [points, J]."""
-        return self.room[k][: len(self.angles[0])]
+    def by_sample(self, values: Tensor) -> Tensor:
+        """[points, columns] as [samples, n, columns]."""
+        return values.view(*self.shape, -1)
 
-    def slopes(self) -> list[Tensor]:
-        """dT_m/dx = m sin(mθ) / sin θ / half."""
-        found = []
-        for angle, one in zip(self.angles, self.stretches, strict=True):
-            orders = _orders(one.size, angle)
-            sines = torch.sin(angle[:, None] * orders).mul_(orders)
-            found.append(sines.div_((torch.sin(angle) * one.half)[:, None]))
-        return found
+    def by_output(self, values: Tensor, groups: int) -> Tensor:
+        """[points, G·J] as [samples, n, G, J]."""
+        return values.view(*self.shape, groups, -1)
 
 
-def _orders(count: int, like: Tensor) -> Tensor:
-    return torch.arange(count, dtype=like.dtype)
+@lru_cache(maxsize=64)
+def _orders(sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    orders: Tensor = torch.block_diag(*(torch.arange(size, dtype=dtype) for size in sizes))
+    return orders
 
 
-def _pieces(x: Tensor, stretches: Sequence[Stretch], width: int) -> Iterator[_Piece]:
-    slices, rows = pieces(x.shape[0], x.shape[1], width, _PIECE)
-    room = [x.new_empty(rows, width) for _ in range(2 * x.shape[2] + 2)]
-    for at in slices:
-        yield _Piece(x, stretches, at, room)
+def _pieces(x: Tensor, stretches: Sequence[Stretch], width: int, buffers: int) -> Iterator[_Piece]:
+    middle, half, sizes = zip(*stretches, strict=True)
+    of_inputs, orders = x.new_tensor((middle, half)), _orders(sizes, x.dtype)
+    angles = torch.acos((x - of_inputs[0]) / of_inputs[1])
+    grid = _Grid(angles, of_inputs[1], sizes, orders, orders.sum(0))
+    slices, rows = pieces(x.shape[0], x.shape[1], max(width, len(grid.orders)), _PIECE)
+    own = room(x, rows, 2 * [len(grid.orders)] + buffers * [width])
+    for b, n in slices:
+        yield _Piece(grid, b, n, own)

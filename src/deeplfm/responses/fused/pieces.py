@@ -1,7 +1,16 @@
-"""Sums over many points in pieces, so that what exists of them at a time fits the cache."""
+"""Sums over many points in pieces, so that what exists of them at a time fits the cache.
+
+Memory that is fresh costs more than the arithmetic done in it: each thread keeps what its pieces
+need, and uses it again.
+"""
 
 import math
+import threading
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 
 class Pieces(NamedTuple):
@@ -23,3 +32,17 @@ def pieces(samples: int, points: int, width: int, size: int) -> Pieces:
         for n in range(0, points, rows)
     ]
     return Pieces(slices, together * rows)
+
+
+_kept = threading.local()
+
+
+def room(like: Tensor, rows: int, widths: Sequence[int]) -> list[Tensor]:
+    """Matrices [rows, width] in the memory of this thread, until it is asked for the next ones."""
+    name, total = str(like.dtype), rows * sum(widths)
+    memory = getattr(_kept, name, None)
+    if memory is None or len(memory) < total:
+        memory = torch.empty(total, dtype=like.dtype)
+        setattr(_kept, name, memory)
+    parts = memory[:total].split([rows * width for width in widths])
+    return [part.view(rows, width) for part, width in zip(parts, widths, strict=True)]

@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.responses.fused.pieces import pieces
+from deeplfm.responses.fused.pieces import pieces, room
 
-_PIECE = 2**18  # waves that exist at a time
+_PIECE = 2**19  # waves that exist at a time
 
 
 def plane_sum(
@@ -37,7 +37,7 @@ class _PlaneSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
         x, frequency, cosine, sine = ctx.saved_tensors
         if torch.is_grad_enabled():  # derivatives of derivatives, as it is written
@@ -47,17 +47,23 @@ class _PlaneSum(torch.autograd.Function):
             return phases @ frequency, (phases.mT @ x).sum(0), *by_weights
         by_x, by_frequency = torch.empty_like(x), torch.zeros_like(frequency)
         by_cosine, by_sine = torch.zeros_like(cosine), torch.zeros_like(sine)
+        moved = any(ctx.needs_input_grad[:2])
+        product = torch.mul if gradient.shape[-1] == 1 else torch.bmm
         for b, n, buffers in _pieces(x, len(frequency), 4):
             cosines, sines = _waves(x[b, n], frequency, *buffers[:2])
             along = gradient[b, n]
             by_cosine[b] += cosines.mT @ along
             by_sine[b] += sines.mT @ along
+            if not moved:
+                continue
             by_phase, other = (buffer.view_as(cosines) for buffer in buffers[2:])
-            torch.bmm(along, sine[b].mT, out=by_phase).mul_(cosines)
-            by_phase.sub_(torch.bmm(along, cosine[b].mT, out=other).mul_(sines))
+            product(along, sine[b].mT, out=by_phase).mul_(cosines)
+            by_phase.sub_(product(along, cosine[b].mT, out=other).mul_(sines))
             flat = by_phase.flatten(0, 1)
             by_x[b, n] = (flat @ frequency).view_as(by_x[b, n])
             by_frequency.addmm_(flat.mT, x[b, n].flatten(0, 1))
+        if not moved:
+            return None, None, by_cosine, by_sine
         return by_x, by_frequency, by_cosine, by_sine
 
 
@@ -73,7 +79,7 @@ def _pieces(x: Tensor, waves: int, buffers: int) -> Iterator[tuple[slice, slice,
     """Each with its part of the buffers, [points, waves]."""
     samples, points, _ = x.shape
     slices, rows = pieces(samples, points, waves, _PIECE)
-    room = [x.new_empty(rows, waves) for _ in range(buffers)]
+    own = room(x, rows, buffers * [waves])
     for b, n in slices:
         some = len(range(samples)[b]) * len(range(points)[n])
-        yield b, n, [one[:some] for one in room]
+        yield b, n, [one[:some] for one in own]
