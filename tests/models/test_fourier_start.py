@@ -14,8 +14,13 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.fourier_start import features_at, fit_weights, unit_variance
-from deeplfm.models.frequency_start import HIDDEN_NOISE, _near
+from deeplfm.models.fourier_start import (
+    _HIDDEN_NOISE,
+    features_at,
+    fit_weights,
+    unit_variance,
+)
+from deeplfm.models.frequency_start import _near
 from deeplfm.models.oscillation import dominant_oscillation
 from deeplfm.models.start import evenly, posterior_of_weights
 from deeplfm.parameters import Quantity
@@ -131,27 +136,26 @@ def test_unit_variance(inputs: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, SHARED])
-def test_expectations_and_trust_are_a_prior_and_a_noise(options: dict[str, Any]) -> None:
-    """Against the function-space formula with the prior diag(s²) and noise σ²/trust."""
+def test_expectations_are_a_prior(options: dict[str, Any]) -> None:
+    """Against the function-space formula with the prior diag(s²)."""
     made, (x, y) = layer(**options), data()
     phi = features_at(made, x)
     generator = torch.Generator().manual_seed(3)
     one = 0.1 + torch.rand(10, generator=generator, dtype=torch.float64)
     expected = one.repeat(phi.shape[-1] // 10)
-    trust = 0.2 + 0.8 * torch.rand(len(x), generator=generator, dtype=torch.float64)
-    mean = fit_weights(made, phi, y, expected=expected, trust=trust)
+    mean = fit_weights(made, phi, y, expected=expected)
     mixed = phi.expand(-1, 3, -1)
     if made.output_sensitivities is not None:
         mixed = (
             mixed.unflatten(-1, (2, -1)) * made.output_sensitivities.detach()[..., None]
         ).flatten(-2)
-    seen, noise = ~y.isnan(), HIDDEN_NOISE / trust
+    seen = ~y.isnan()
     for outputs in [(0, 1, 2)] if options else [(0,), (1,), (2,)]:
         rows = torch.cat([mixed[seen[:, d], d] for d in outputs])
-        sigma = torch.cat([noise[seen[:, d]] for d in outputs])
         centred = torch.cat([y[seen[:, d], d] - made.offset.detach()[d] for d in outputs])
         scaled = rows * expected.square()
-        solved = torch.linalg.solve(rows @ scaled.mT + torch.diag(sigma), centred)
+        noise = _HIDDEN_NOISE * torch.eye(len(rows), dtype=torch.float64)
+        solved = torch.linalg.solve(rows @ scaled.mT + noise, centred)
         everywhere = torch.cat([mixed[:, d] for d in outputs])
         got = torch.cat([mean[:, d] - made.offset.detach()[d] for d in outputs])
         # Noise of 1e-5 beside a prior of 1: five of sixteen digits are lost twice.

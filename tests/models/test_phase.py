@@ -60,26 +60,3 @@ def test_a_phase_that_is_right_stays() -> None:
     y = np.stack([np.cos(100 * x), np.cos(200 * x + 1)], axis=1)
     sharp = SharpenedPhase(x, y, 100 * x, 100.0)
     assert np.abs(sharp.bend(x)).max() < 1e-3
-
-
-def test_the_variance_is_that_of_the_pieces() -> None:
-    """Against the inverse of the normal equations in full."""
-    random = np.random.default_rng(2)
-    x = np.sort(random.uniform(0, 1, 200))
-    made = SharpenedPhase(x, np.sin(60 * x)[:, None], 60 * x, 60.0)
-    first, weights = made._splines(x)
-    matrix = np.zeros((200, made._count))
-    np.put_along_axis(matrix, first, weights, axis=1)
-    pull = random.uniform(0, 5, 200)
-    normal = matrix.T @ (pull[:, None] * matrix) + np.eye(made._count) / 0.3**2
-    expected = np.diag(matrix @ np.linalg.inv(normal) @ matrix.T)
-    np.testing.assert_allclose(made._variance(first, weights, pull), expected, rtol=1e-9)
-
-
-def test_a_phase_is_known_less_at_the_ends_and_in_gaps() -> None:
-    x, _, y, gap = uneven_beats()
-    found = dominant_oscillation(x, y)
-    assert found is not None
-    middle = np.median(found.variance[(x > 0.2) & (x < 0.35)])
-    assert found.variance[-1] > 2 * middle
-    assert np.median(found.variance[gap]) > 1.5 * middle  # one channel of two is left

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
-from deeplfm.models.frequency_start import HIDDEN_NOISE, start_frequencies, trust_in
+from deeplfm.models.frequency_start import start_frequencies
 from deeplfm.models.oscillation import Oscillation, dominant_oscillation
 from deeplfm.models.skip import Concatenate, Skip
 from deeplfm.models.start import (
@@ -31,7 +31,8 @@ from deeplfm.models.start import (
 )
 from deeplfm.responses.transients import transients
 
-_ALIKE = 3000  # neighbouring errors of a phase are one: so few of the targets count for its spread
+_HIDDEN_NOISE = 5e-5  # variance about the hidden targets: more would damp the end of a series
+_ALIKE = 600  # neighbouring errors of a phase are one: so few of the targets count for its spread
 _SHARES = (0.5, 1.0, 1.5)  # of the input itself beside hidden functions, to choose from
 _AT_ONCE = 2**17  # waves that exist at a time: a few MB
 
@@ -55,8 +56,7 @@ def start_fitted(
         if last:
             fit_weights(layer, phi, torch.tensor(targets), likelihood)
             return
-        trust = None if oscillation is None else trust_in(oscillation, start)
-        hidden = fit_weights(layer, phi, torch.tensor(targets), expected=expected, trust=trust)
+        hidden = fit_weights(layer, phi, torch.tensor(targets), expected=expected)
         values = skip(hidden[None], x)[0]
 
 
@@ -163,7 +163,6 @@ def fit_weights(
     targets: Float[Tensor, "N D"],
     likelihood: Likelihood | None = None,
     expected: Float[Tensor, " F"] | None = None,
-    trust: Float[Tensor, " N"] | None = None,
 ) -> Float[Tensor, "N D"]:
     """Set q(W) and the offset to their posterior given `targets` (NaN = gap) where Φ is.
 
@@ -171,7 +170,7 @@ def fit_weights(
     expectation maximisation.
     """
     features = phi.expand(-1, layer.num_outputs, -1)
-    noise = torch.full((layer.num_outputs,), HIDDEN_NOISE, dtype=features.dtype)
+    noise = torch.full((layer.num_outputs,), _HIDDEN_NOISE, dtype=features.dtype)
     if likelihood is not None:
         noise.fill_(FIRST_NOISE)
     if layer.output_sensitivities is not None:  # one W for all outputs
@@ -184,7 +183,7 @@ def fit_weights(
     alike = _ALIKE if likelihood is None else 1
     solved = [
         posterior_of_weights(
-            *problem, estimate=likelihood is not None, alike=alike, prior_std=expected, trust=trust
+            *problem, estimate=likelihood is not None, alike=alike, prior_std=expected
         )
         for problem in problems
     ]

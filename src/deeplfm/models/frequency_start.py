@@ -17,23 +17,11 @@ from deeplfm.models.oscillation import Oscillation
 from deeplfm.models.spectrum import draw_from, periodogram, spectral_frequencies
 from deeplfm.models.start import Start, Values
 
-HIDDEN_NOISE = 1e-5  # variance about the hidden targets: more would damp the end of a series
-# In so many beats at the end a phase known so many times worse than most is doubted; the excess
-# counts so many times over, since errors of neighbours are alike.
-_LAST, _DOUBTFUL, _DOUBT = 1.5, 4.0, 5.0
 # Shares of the features about an oscillation; lines of its spectrum are the rest.
 _STILL, _SMOOTH, _FAR = 0.05, 0.25, 0.35
 _REACH, _LITTLE = 0.5, 0.025  # of its frequency: how far is far; how little is expected there
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
 _BELOW = 0.6  # of its frequency: where the spectrum is not the oscillation itself
-
-
-def trust_in(oscillation: Oscillation, start: Start) -> Float[Tensor, " N"]:
-    """What each value of its phase counts, of 1: less in the last beats, seen from one side."""
-    x, variance = torch.tensor(start.x[:, 0]), torch.tensor(oscillation.variance)
-    last = x > x.max() - _LAST * 2 * math.pi / oscillation.frequency
-    excess = (variance - _DOUBTFUL * variance.median()).clamp(min=0) * last
-    return HIDDEN_NOISE / (HIDDEN_NOISE + _DOUBT * excess)
 
 
 def _near(

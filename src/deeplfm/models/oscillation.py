@@ -36,13 +36,11 @@ _AT_ONCE = 2**15  # rows in all windows that are solved together: a few MB
 class Oscillation:
     """ω0, e^{jφ} at the inputs it was asked for [N], and its spectrum about ω0.
 
-    variance: of φ at the inputs: more at the ends, and where few channels were observed.
     offsets, amplitude: of its spectrum, relative to ω0; a steady oscillation has one, at 0.
     """
 
     frequency: float
     values: NDArray[np.complex128]
-    variance: Values
     offsets: Values
     amplitude: Values
 
@@ -85,7 +83,7 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
     span = float(np.ptp(x))
     centers = np.linspace(x.min(), x.max(), max(3, math.ceil(_CENTERS * span * frequency / 6) + 1))
     slow = np.ones(len(centers), dtype=complex)
-    values, variance = np.ones(len(x), dtype=complex), np.zeros(len(x))
+    values = np.ones(len(x), dtype=complex)
     if span * frequency > _STEADY_CYCLES * 2 * math.pi:
         amplitudes = _demodulated(x, y, frequency, centers)
         _, _, directions = np.linalg.svd(amplitudes, full_matrices=False)
@@ -94,7 +92,6 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
         order = np.argsort(x)
         phase = np.angle(values) + frequency * x
         sharp = SharpenedPhase(x[order], y[order], phase[order], frequency)
-        variance[order] = sharp.variance
         values, slow = (z * np.exp(1j * sharp.bend(at)) for z, at in ((values, x), (slow, centers)))
     power = np.abs(np.fft.fft(slow[:-1])) ** 2
     offsets = 2 * math.pi * np.fft.fftfreq(len(power), d=centers[1] - centers[0])
@@ -102,7 +99,6 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
     return Oscillation(
         frequency,
         np.asarray(values * np.exp(1j * frequency * x)),
-        variance,
         offsets[kept],
         np.sqrt(power[kept]),
     )

@@ -20,7 +20,7 @@ _LEAST_NOISE = 1e-3  # of the variance of a channel: what is left of it is never
 
 
 class SharpenedPhase:
-    """`bend(x)` is what was added to φ_0; `variance` how well φ is known where it was made [N]."""
+    """φ at the inputs it was made from, and anywhere: `bend(x)` is what was added to φ_0."""
 
     def __init__(self, x: Values, y: Values, phase: Values, frequency: float) -> None:
         """x [N] in order, y [N, D] (NaN = gap), φ_0 [N] and its mean slope."""
@@ -35,8 +35,6 @@ class SharpenedPhase:
             pull, push = _slopes(phase + bend, values, observed)
             solved = self._solved(first, weights, pull, push + pull * bend)
             self._pieces += _STEP * (solved - self._pieces)
-        pull, _ = _slopes(phase + self.bend(x), values, observed)
-        self.variance = self._variance(first, weights, pull)
 
     def bend(self, x: Values) -> Values:
         """[N], for x within the inputs it was made from."""
@@ -63,30 +61,15 @@ class SharpenedPhase:
         self, first: NDArray[np.intp], weights: Values, pull: Values, push: Values
     ) -> Values:
         """(I/s² + Bᵀ diag(pull) B) c = Bᵀ push: four diagonals, so long series cost little."""
-        right = np.zeros(self._count)
-        np.add.at(right, first, weights * push[:, None])
-        bands = self._bands(first, weights, pull)
-        return _solve_banded(bands.tolist(), right.tolist())
-
-    def _bands(self, first: NDArray[np.intp], weights: Values, pull: Values) -> Values:
-        """Diagonals of I/s² + Bᵀ diag(pull) B: [K, 4]."""
         bands = np.zeros((self._count, 4))
         bands[:, 0] = _STRAY**-2
         for lag in range(4):
             for left in range(4 - lag):
                 product = pull * weights[:, left] * weights[:, left + lag]
                 np.add.at(bands[:, lag], first[:, left], product)
-        return bands
-
-    def _variance(self, first: NDArray[np.intp], weights: Values, pull: Values) -> Values:
-        """Of the bend at each input: that of its pieces, given all channels."""
-        bands = self._bands(first, weights, pull)
-        precision = np.diag(bands[:, 0])
-        for lag in range(1, 4):
-            beside = np.diag(bands[:-lag, lag], lag)
-            precision += beside + beside.T
-        covariance = np.linalg.inv(precision)[first[:, :, None], first[:, None, :]]
-        return np.asarray(np.einsum("nij,ni,nj->n", covariance, weights, weights))
+        right = np.zeros(self._count)
+        np.add.at(right, first, weights * push[:, None])
+        return _solve_banded(bands.tolist(), right.tolist())
 
 
 def _solve_banded(bands: list[list[float]], right: list[float]) -> Values:

@@ -72,23 +72,19 @@ def posterior_of_weights(
     with_offset: bool = True,
     alike: int = 1,
     prior_std: Float[Tensor, " F"] | None = None,
-    trust: Float[Tensor, " N"] | None = None,
 ) -> Posterior:
     """Of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place.
 
     NaN in y are gaps. `alike` neighbouring errors are taken for one: for the spread of W, not for
-    its mean, so many targets count as one. s is 1 unless it is given; `trust` divides
-    the noise of each row.
+    its mean, so many targets count as one. s is 1 unless it is given.
     """
     seen = ~y.isnan()
     size = phi.shape[-1]
     std = phi.new_ones(size) if prior_std is None else prior_std
     phi = phi * std
-    root = phi.new_ones(len(y)) if trust is None else trust.sqrt()
     scale = _OFFSET if with_offset else 0.0
     offsets = scale * torch.eye(y.shape[1], dtype=phi.dtype).expand(len(y), -1, -1)
-    seen_phi = torch.cat([phi, offsets], -1) * (seen * root[:, None])[..., None]
-    phi, y = seen_phi, torch.where(seen, y * root[:, None], 0.0)
+    phi, y = torch.cat([phi, offsets], -1) * seen[..., None], torch.where(seen, y, 0.0)
     gram = torch.einsum("ndf,ndg->dfg", phi, phi)
     moment = torch.einsum("ndf,nd->df", phi, y)
     for left in reversed(range(_ROUNDS if estimate else 1)):
