@@ -10,7 +10,7 @@ that many noisy ones at once do not undo a fit; or as large as the prior's (`wid
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import final
+from typing import Any, final
 
 import torch
 from torch import Tensor, nn
@@ -79,6 +79,11 @@ class VariationalGaussian(nn.Module, ABC):
         """
         with torch.no_grad():
             self.unit.copy_((self.shift.numel() / self.frame.square().sum()).sqrt())
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Files from before a prior could be set have that of 1."""
+        state.setdefault(f"{prefix}prior_std", torch.ones_like(self.prior_std))
+        super()._load_from_state_dict(state, prefix, *rest)
 
     def _whitened(
         self, mean: Tensor, factor: Tensor, prior_std: Tensor | None
