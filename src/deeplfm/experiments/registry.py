@@ -177,7 +177,7 @@ def _overconfidence() -> list[Cell]:
     ]
 
 
-_TABULAR = ("svgp", "trees")  # for tables of rows
+_TABULAR = ("svgp", "trees")  # for tables of rows: a series has the exact GP
 _LARGEST = "dlfm-rff-mixture-12"  # where starts differ most: half of the observations gone
 EXPERIMENTS: dict[str, Callable[[], list[Cell]]] = {
     "toy": _toy,
