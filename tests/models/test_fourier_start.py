@@ -211,6 +211,17 @@ def test_little_is_expected_far_from_an_oscillation() -> None:
     assert kept.max() < 0.3 * found.frequency
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("drift", [0.0, 0.6])
+def test_few_frequencies_are_as_many_as_asked_for(count: int, drift: float) -> None:
+    x = np.linspace(0, 1, 500)
+    found = dominant_oscillation(x, np.cos(150 * x + drift * np.sin(9 * x))[:, None])
+    assert found is not None
+    omega, expected = _near(found, count, 2 * np.pi, torch.Generator().manual_seed(0))
+    assert len(omega) == len(expected) == count
+    assert omega.isfinite().all()
+
+
 def test_frequencies_start_where_told_at_the_least_kl() -> None:
     """Fixed noise: Ω is exact, and no other spread of q(Ω) with that Ω costs less."""
     ell = Quantity("lengthscale", 0.5).tiled(1, 1, 2)
