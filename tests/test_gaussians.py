@@ -96,6 +96,10 @@ def test_set_is_what_was_set_whatever_the_prior(kind: Kind, shape: tuple[int, ..
     torch.testing.assert_close(q.prior_std, prior)
     with pytest.raises(InputError, match="above 0"):
         q.set(mean, factor, -prior)
+    if shape[-1] > 1:  # neither Gaussian takes this factor, and what was refused changes nothing
+        with pytest.raises(InputError, match="factor must be"):
+            q.set(mean, factor + factor.sum(-1, keepdim=True), 2 * prior)
+    torch.testing.assert_close((q.prior_std, q.mean), (prior, mean))
 
 
 @KINDS

@@ -87,16 +87,15 @@ class VariationalGaussian(nn.Module, ABC):
 
     def _whitened(
         self, mean: Tensor, factor: Tensor, prior_std: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """What is checked, in units of a prior that is set."""
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and factor, checked, in units of the prior; and its s."""
         _check(self.shift.shape, mean, factor)
-        if prior_std is not None:
-            check_shape("prior_std", prior_std, tuple(self.prior_std.shape), "Give one per entry.")
-            check_finite("prior_std", prior_std, "Replace them.")
-            check_positive("prior_std", prior_std, "")
-            self.prior_std.copy_(prior_std)
-        std = self.prior_std.to(mean)
-        return mean / std, factor / std[:, None]
+        std = self.prior_std if prior_std is None else prior_std
+        check_shape("prior_std", std, tuple(self.prior_std.shape), "Give one per entry.")
+        check_finite("prior_std", std, "Replace them.")
+        check_positive("prior_std", std, "")
+        std = std.to(mean)
+        return mean / std, factor / std[:, None], std
 
     def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
         return normal((num_samples, *self.shift.shape), generator, self.shift)
@@ -136,13 +135,14 @@ class DiagonalGaussian(VariationalGaussian):
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` diagonal."""
-        mean, factor = self._whitened(mean, factor, prior_std)
+        mean, factor, std = self._whitened(mean, factor, prior_std)
         diagonal = factor.diagonal(dim1=-2, dim2=-1)
         if bool((factor - torch.diag_embed(diagonal)).any()):
             raise InputError(
                 "factor must be diagonal; got entries beside its diagonal. Use full weights."
             )
         with torch.no_grad():
+            self.prior_std.copy_(std)
             self.center.copy_(mean)
             self.frame.copy_(diagonal)
             self.unit.fill_(_UNIT)
@@ -180,13 +180,14 @@ class FullGaussian(VariationalGaussian):
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` lower triangular."""
-        mean, factor = self._whitened(mean, factor, prior_std)
+        mean, factor, std = self._whitened(mean, factor, prior_std)
         if bool(factor.triu(1).any()):
             raise InputError(
                 "factor must be lower triangular; got entries above its diagonal. "
                 "Pass a Cholesky factor."
             )
         with torch.no_grad():
+            self.prior_std.copy_(std)
             self.center.copy_(mean)
             self.frame.copy_(factor)
             self.unit.fill_(_UNIT)

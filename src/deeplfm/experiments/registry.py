@@ -121,7 +121,7 @@ def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> lis
 
 
 def _seeds(model: str, record: str) -> int:
-    """Of the record that all choices were scored on once, our models have one more."""
+    """Of the record that our defaults are judged by, our models have one more."""
     if model not in OURS:
         return 1
     return 3 if record == PAPER_ON[0] else 2
