@@ -150,3 +150,13 @@ def test_what_is_left_to_plain_sums() -> None:
     for spoilt in (torch.nan, torch.inf, 1e7):
         x[0, 0, 0] = spoilt
         assert first_order_tables(x, shared, *others) is None
+
+
+def test_slopes_of_a_long_table_are_as_cheap_as_the_table() -> None:
+    """A matrix of all pairs of nodes would have 320 GB here. The error is h⁷/140 per cell."""
+    step = 0.35
+    phases = step * torch.arange(200_000, dtype=torch.float64)
+    found = rest_tables._slopes(torch.sin(phases)[None])[0, 3:-3]
+    torch.testing.assert_close(
+        found, step * torch.cos(phases)[3:-3], rtol=0, atol=1.01 * step**7 / 140
+    )

@@ -9,13 +9,14 @@ back: for small models their number is what a step costs. `triton_rest` is the s
 """
 
 import math
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import conv1d
 
 from deeplfm.responses.fused.interpolation import bags, places, scattered
 from deeplfm.responses.fused.wave_grids import LARGEST, NODES, PHASE
@@ -135,7 +136,7 @@ class _AtNodes(torch.autograd.Function):
         groups, each = parts.shape[1], parts.shape[4]
         waves, fading = _waves(nodes, frequency, rate)
         both = (parts.flatten(2, 4).flatten(-2) @ waves.flatten(2, 3)).view(*parts.shape[:5], -1)
-        kinds = (both, both @ _slopes(grid.size)) if ctx.needs_input_grad[0] else (both,)
+        kinds = (both, _slopes(both)) if ctx.needs_input_grad[0] else (both,)
         # A row of all outputs, and their slopes, per side, sample, input and node.
         table = x.new_empty(2, samples, inputs, grid.size, len(kinds), groups, each)
         after_0, before_0 = table.permute(0, 4, 2, 5, 1, 6, 3)
@@ -207,12 +208,12 @@ class _AtPoints(torch.autograd.Function):
         return None, by[0], by[1], by[2].view(parts.shape)
 
 
-@lru_cache(maxsize=8)
-def _slopes(size: int) -> Float[Tensor, "K K"]:
+def _slopes(values: Float[Tensor, "*L K"]) -> Float[Tensor, "*L K"]:
     """Central differences of sixth order, per cell; none of the outermost nodes."""
-    ones = torch.ones(size)
-    parts = [torch.diag(ones[k:], -k) - torch.diag(ones[k:], k) for k in (1, 2, 3)]
-    return parts[0] * (3 / 4) - parts[1] * (3 / 20) + parts[2] / 60
+    taps = values.new_tensor([-1 / 60, 3 / 20, -3 / 4, 0, 3 / 4, -3 / 20, 1 / 60])
+    rows = values.reshape(-1, 1, values.shape[-1])
+    slopes: Tensor = conv1d(rows, taps[None, None], padding=_BESIDE)
+    return slopes.view_as(values)
 
 
 def _pieces(x: Float[Tensor, "P N"], frequency: Tensor) -> tuple[Tensor, ...]:
