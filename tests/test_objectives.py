@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 
+import deeplfm as dlfm
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier_paths import FourierPath
 from deeplfm.models import Concatenate
@@ -50,7 +51,7 @@ def test_best_elbo_over_weights_is_the_evidence(weights: str) -> None:
 
 
 def test_resampled_frequencies_bound_the_evidence() -> None:
-    """ELBO ≤ log mean_k N(y; 0, Φ_kΦ_kᵀ + σ²I) with Ω_k from the prior."""
+    """ELBO ≤ log mean_k N(y; 0, Φ_kΦ_kᵀ + σ²I) with Ω_k from the prior; -rP shows the exact LFM."""
     model, layer, batch = shallow("full", frequencies="resampled")
     noise = model.likelihood.noise_variance.item()
     generator = torch.Generator().manual_seed(5)
@@ -69,6 +70,11 @@ def test_resampled_frequencies_bound_the_evidence() -> None:
         per_draw = model.likelihood.log_prob(batch.y, path(batch.x), batch.observed).sum((1, 2))
         bound = per_draw.mean() - model.kl()
         error = per_draw.std() / math.sqrt(1000)
+        kernel = dlfm.LatentForceKernel(dlfm.FirstOrder(2.0), lengthscale=0.2, memory="zero")
+        exact = torch.distributions.MultivariateNormal(
+            torch.zeros(25, dtype=torch.float64), kernel(batch.x)[0, 0] + noise * eye
+        ).log_prob(batch.y[:, 0])
+    print(f"ELBO {bound:.2f}, evidence {evidence:.2f}, exact LFM {exact:.2f}")
     assert bound <= evidence + 5 * (error + evidence_error)
 
 
