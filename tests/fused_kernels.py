@@ -38,6 +38,7 @@ def compare(
     dtype: torch.dtype,
     roundings: float,
     terms: float = 0.0,
+    device: str = DEVICE,
 ) -> None:
     """Values and gradients, within roundings of the largest; the plain ones are in float64.
 
@@ -45,12 +46,12 @@ def compare(
     """
     arguments = [argument.to(dtype) for argument in arguments]  # the same numbers for both
     exact = [argument.double().clone().requires_grad_() for argument in arguments]
-    ours = [argument.to(DEVICE).clone().requires_grad_() for argument in arguments]
+    ours = [argument.to(device).clone().requires_grad_() for argument in arguments]
     value, expected = fused(*ours), plain(*exact)
     assert value.dtype == dtype
     assert value.shape == expected.shape
     weights = uniform(*expected.shape, seed=7).to(dtype)
-    (value * weights.to(DEVICE)).sum().backward()
+    (value * weights.to(device)).sum().backward()
     (expected * weights.double()).sum().backward()
     pairs = [(value, expected), *((a.grad, b.grad) for a, b in zip(ours, exact, strict=True))]
     for found, wanted in pairs:

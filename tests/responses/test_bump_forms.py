@@ -9,7 +9,7 @@ from torch import Tensor
 import deeplfm as dlfm
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import bump_response
-from deeplfm.responses.backends import plain
+from deeplfm.responses.backends import up_to
 from deeplfm.responses.bump_lags import polynomials_of
 from deeplfm.responses.bump_series import series_sum
 from deeplfm.responses.bump_sums import bump_sum
@@ -54,7 +54,7 @@ def test_polynomials_are_the_bumps(
     x, z, ell, c = wanted = [one.clone().requires_grad_() for one in given_]
     everything = [*wanted, *tiled.parameters()]
     fast = bump_sum(tiled, x, z, ell, c, "infinite", interpolate=True)
-    with plain():
+    with up_to("plain"):
         slow = bump_sum(tiled, x, z, ell, c, "infinite")
     along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
     pairs = [
@@ -91,7 +91,7 @@ def test_a_series_is_the_bumps(g: GreensFunction, own_inputs: bool) -> None:
     everything = [*wanted, *tiled.parameters()]
     fast = series_sum(tiled, x, z, ell, c)
     assert fast is not None
-    with plain():
+    with up_to("plain"):
         slow = bump_sum(tiled, x, z, ell, c, "infinite")
     along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
     by_fast, by_slow = (torch.autograd.grad(f, everything, along) for f in (fast, slow))
@@ -124,7 +124,7 @@ def test_a_table_is_the_bumps_where_polynomials_end() -> None:
     table = bump_table(g, x, z, ell)
     assert table is not None
     fast = table.sum(x, c.flatten(2))
-    with plain():
+    with up_to("plain"):
         slow = bump_sum(g, x, z, ell, c, "infinite")
     # Four-point Lagrange, ten nodes per scale of two radians: (1/5)^4 · 9/16 / 4! of a wave.
     allowed = 0.2**4 * 9 / 16 / 24

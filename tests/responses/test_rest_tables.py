@@ -1,20 +1,35 @@
 """A Fourier layer of first order from tables against its waves as written, in float64."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
-from deeplfm.responses import wave_response
 from deeplfm.responses.fused import rest_tables
 from deeplfm.responses.fused.rest_tables import first_order_tables
+from deeplfm.responses.native import library, rest
+from deeplfm.responses.native.rest import first_order_from_rest
+from written_sums import rest_as_written
+
+
+class Path(NamedTuple):
+    """A way to tables, and its errors as shares of a wave and of its slope."""
+
+    function: Callable[..., Tensor | None]
+    values: float
+    slopes: float
+
 
 # Lagrange over six nodes 0.35 radians apart: 0.35^6 · (1·3·5/2^3)² / 6! of a wave, and of its
-# slope a bound by the same polynomial's derivative, which has six factors per spacing.
-VALUES = 0.35**6 * (15 / 8) ** 2 / 720
-SLOPES = 6 / 0.35 * VALUES
+# slope a bound by the same polynomial's derivative, which has six factors per spacing. Over eight
+# nodes 0.4 radians apart: 0.4^8 · (1·3·5·7/2^4)² / 8!.
+SIX, EIGHT = 0.35**6 * (15 / 8) ** 2 / 720, 0.4**8 * (105 / 16) ** 2 / 40320
+PATHS = {
+    "torch": Path(first_order_tables, SIX, 6 / 0.35 * SIX),
+    "compiled": Path(first_order_from_rest, EIGHT, 8 / 0.4 * EIGHT),
+}
 ROUNDING = 3e-7  # of float32, times the phase
 
 
@@ -57,26 +72,18 @@ def arguments(size: Sizes) -> list[Tensor]:
     ]
 
 
-def from_tables(x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
+@pytest.fixture(params=PATHS)
+def path(request: pytest.FixtureRequest) -> Path:
+    if request.param == "compiled" and not library.is_built():
+        pytest.skip("no compiled kernels here")
+    return PATHS[request.param]
+
+
+def from_tables(path: Path, x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
     own, alike = (part if part.shape[-1] else None for part in (x, shared))
-    found = first_order_tables(own, alike, *others)
+    found = path.function(own, alike, *others)
     assert found is not None
     return found
-
-
-def as_written(
-    x: Tensor, shared: Tensor, omega: Tensor, decay: Tensor, amplitude: Tensor, weights: Tensor,
-    offset: Tensor,
-) -> Tensor:  # fmt: skip
-    inputs = torch.cat([x, shared.expand(len(x), -1, -1)], -1)[:, :, None, :, None, None]
-    waves = wave_response(  # S N G P Q R
-        inputs.abs(), omega.permute(0, 3, 1, 2), decay[..., None, None], "zero"
-    )
-    real = torch.where(inputs < 0, -waves.real, waves.real)
-    parts = torch.stack([real, waves.imag], -2) * amplitude.abs()[..., None, None]
-    features = parts.sum(3).flatten(-3) / omega.shape[2] ** 0.5
-    features = features.repeat_interleave(len(offset) // len(omega), 2)
-    return torch.einsum("sndf,sdf->snd", features, weights) + offset
 
 
 def gradients(values: Tensor, leaves: Sequence[Tensor], along: Tensor) -> list[Tensor]:
@@ -87,11 +94,11 @@ def gradients(values: Tensor, leaves: Sequence[Tensor], along: Tensor) -> list[T
     ]
 
 
-def compare(given: list[Tensor]) -> None:
+def compare(path: Path, given: list[Tensor]) -> None:
     """Values and gradients; what a unit of error of each wave adds up to, from magnitudes alone."""
     fast = [one.clone().requires_grad_(k != 1) for k, one in enumerate(given)]
     slow = [one.double().requires_grad_(k != 1) for k, one in enumerate(given)]
-    got, expected = from_tables(*fast), as_written(*slow)
+    got, expected = from_tables(path, *fast), rest_as_written(*slow)
     x, shared, omega, decay, amplitude, weights, _ = (one.double().abs() for one in given)
     farthest = max(float(part.max()) for part in (x, shared) if part.numel())
     fastest = float(torch.maximum(omega.max(), decay.max()))
@@ -101,7 +108,7 @@ def compare(given: list[Tensor]) -> None:
     slowest, root = float(decay.min()), omega.shape[2] ** 0.5
     largest, width = float(amplitude.max()) / (root * slowest), omega.shape[-1]
     one, all_of_them = 2 * float(weights.max()), float(weights.sum(-1).max())
-    assert (got - expected).abs().max() <= width * largest * all_of_them * (VALUES + rounding)
+    assert (got - expected).abs().max() <= width * largest * all_of_them * (path.values + rounding)
     along = 0.5 + torch.rand(got.shape, generator=torch.Generator().manual_seed(0))
     leaves = [(a, b) for k, (a, b) in enumerate(zip(fast, slow, strict=True)) if k != 1]
     by_fast = gradients(got, [a for a, _ in leaves], along)
@@ -114,31 +121,49 @@ def compare(given: list[Tensor]) -> None:
         largest * width,
         1.0,
     ]
-    allowed = [everywhere * size * (VALUES + rounding) for size in sizes]
+    allowed = [everywhere * size * (path.values + rounding) for size in sizes]
     of_points = float(along.abs().sum(-1).max()) * largest * all_of_them * fastest
     for found, exact, error in zip(
-        by_fast, by_slow, [of_points * (SLOPES + rounding), *allowed], strict=True
+        by_fast, by_slow, [of_points * (path.slopes + rounding), *allowed], strict=True
     ):
         assert bool(((found - exact).abs() <= error).all())
         assert not exact.any() or exact.abs().max() > 3 * error  # or nothing would be tested
 
 
 @pytest.mark.parametrize("size", CASES)
-def test_values_and_gradients(size: Sizes) -> None:
-    compare(arguments(size))
+def test_values_and_gradients(path: Path, size: Sizes) -> None:
+    compare(path, arguments(size))
+
+
+def test_on_one_side_of_the_origin(path: Path) -> None:
+    x, *others = arguments(CASES[0])
+    compare(path, [x.abs(), *others])
 
 
 def test_waves_in_pieces_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rest_tables, "_PIECE", 64)
     monkeypatch.setattr(rest_tables, "_KEPT", 0)
-    compare(arguments(Sizes(3, 300, 2, 1, 1, 2, 1, 5)))
+    compare(PATHS["torch"], arguments(Sizes(3, 300, 2, 1, 1, 2, 1, 5)))
 
 
-def test_the_same_function_wherever_it_is_evaluated() -> None:
+def test_the_same_function_wherever_it_is_evaluated(path: Path) -> None:
     x, shared, *others = arguments(Sizes(3, 600, 2, 1, 2, 1, 1, 7))
-    part = from_tables(x[:, 40:590], shared[40:590], *others)
-    whole = from_tables(x, shared, *others)
+    part = from_tables(path, x[:, 40:590], shared[40:590], *others)
+    whole = from_tables(path, x, shared, *others)
     torch.testing.assert_close(part, whole[:, 40:590], rtol=0, atol=2e-5)  # rounding alone
+
+
+def test_when_compiled_tables_are_made() -> None:
+    """On as many sides of the origin as there are points; not for few of them, nor too far."""
+    x, _, omega, decay, *_ = arguments(CASES[0])
+    both, one = rest._grid_for(x, omega, decay), rest._grid_for(x.abs(), omega, decay)
+    assert both is not None
+    assert one is not None
+    assert (both.sides, one.sides) == (2, 1)
+    assert rest._grid_for(x[:, :5], omega, decay) is None
+    for spoilt in (torch.nan, torch.inf, 1e7):
+        x[0, 0, 0] = spoilt
+        assert rest._grid_for(x, omega, decay) is None
 
 
 def test_what_is_left_to_plain_sums() -> None:

@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from deeplfm.greens_functions import FirstOrder
-from deeplfm.responses.backends import plain
+from deeplfm.responses.backends import up_to
 from deeplfm.responses.bump_sums import bump_sum
 from deeplfm.responses.bumps import bump_response
 from deeplfm.responses.wave_sums import input_sums, wave_sum
 from fused_kernels import BOTH, DEVICE, EPS, compare, missing_for_kernels, uniform
+from written_sums import bumps_as_written
 
 if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
@@ -23,7 +24,7 @@ from deeplfm.responses.fused.triton_planes import plane_wave_sums
 
 def plain_fourier(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
     """As a Fourier layer has it."""
-    with plain():
+    with up_to("plain"):
         each = [
             input_sums(x[..., p], omega[None, :, p], even[:, :, :, p], odd[:, :, :, p])
             for p in (slice(k, k + 1) for k in range(x.shape[-1]))
@@ -99,7 +100,7 @@ def test_short_phases_do_not_cancel() -> None:
 
 
 def plain_planes(x: Tensor, omega: Tensor, versine: Tensor, sine: Tensor) -> Tensor:
-    with plain():
+    with up_to("plain"):
         return wave_sum(x.expand(len(versine), -1, -1), omega[None], versine, sine)
 
 
@@ -137,16 +138,6 @@ def test_plane_wave_sums(
     )
 
 
-def plain_bumps(
-    x: Tensor, centers: Tensor, lengthscale: Tensor, decay: Tensor, coefficients: Tensor
-) -> Tensor:
-    product = torch.ones((), dtype=x.dtype)
-    for p in range(x.shape[-1]):
-        points, ell = x[:, :, None, None, None, p], lengthscale[:, p, None]  # S N D Q M
-        product = product * bump_response(points, centers[..., p], ell, decay[:, p, None, None])
-    return (product * coefficients[:, None]).sum((-2, -1))
-
-
 def bump_arguments(
     shared: bool, samples: int, points: int, outputs: int, inputs: int, forces: int, centers: int
 ) -> list[Tensor]:
@@ -176,7 +167,7 @@ def test_bump_sums(
 ) -> None:  # fmt: skip
     arguments = bump_arguments(shared, samples, points, outputs, inputs, forces, centers)
     roundings = 32 * inputs * forces * centers + 64
-    compare(first_order_bump_sums, plain_bumps, arguments, dtype, roundings)
+    compare(first_order_bump_sums, bumps_as_written, arguments, dtype, roundings)
 
 
 @pytest.mark.parametrize("normalised", [False, True])
@@ -184,7 +175,7 @@ def test_the_gain_of_an_ode_goes_into_the_coefficients(normalised: bool) -> None
     x, centers, ell, decay, coefficients = bump_arguments(False, 2, 4, 2, 2, 1, 3)
     g = FirstOrder(decay, normalised=normalised).double()
     gain = decay.prod(-1) if normalised else torch.ones(2, dtype=torch.float64)
-    with plain():
+    with up_to("plain"):
         expected = bump_sum(g, x, centers, ell, coefficients, "infinite")
     arguments = (x, centers, ell, g.decay.detach(), coefficients * gain[:, None, None])
     found = first_order_bump_sums(*(part.to(DEVICE) for part in arguments))
@@ -206,7 +197,7 @@ def test_extreme_bumps(scale: float, decay: float, dtype: torch.dtype) -> None:
     ]
     # Lags up to 2e3 are off by a rounding, which is (t/ℓ)² or γt of them in an exponent that still
     # counts: at most about 60 of either where a term is not negligible.
-    compare(first_order_bump_sums, plain_bumps, arguments, dtype, roundings=600)
+    compare(first_order_bump_sums, bumps_as_written, arguments, dtype, roundings=600)
 
 
 @BOTH

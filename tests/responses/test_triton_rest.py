@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from deeplfm.responses import wave_response
 from fused_kernels import BOTH, DEVICE, compare, missing_for_kernels, uniform
+from written_sums import rest_as_written
 
 if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
@@ -55,28 +55,12 @@ def fused(x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
     return first_order_from_rest(own, alike, *others) + x.sum() * 0 + shared.sum() * 0
 
 
-def as_written(
-    x: Tensor, shared: Tensor, omega: Tensor, decay: Tensor, amplitude: Tensor, weights: Tensor,
-    offset: Tensor,
-) -> Tensor:  # fmt: skip
-    inputs = torch.cat([x, shared.expand(len(x), -1, -1)], -1)[:, :, None, :, None, None]
-    before = inputs < 0
-    waves = wave_response(  # S N G P Q R
-        inputs.abs(), omega.permute(0, 3, 1, 2), decay[..., None, None], "zero"
-    )
-    real = torch.where(before, -waves.real, waves.real)
-    parts = torch.stack([real, waves.imag], -2) * amplitude.abs()[..., None, None]
-    features = parts.sum(3).flatten(-3) / omega.shape[2] ** 0.5
-    features = features.expand(-1, -1, len(offset), -1)
-    return torch.einsum("sndf,sdf->snd", features, weights) + offset
-
-
 # As in `test_triton`: rounding grows with the number of waves, inputs and, in gradients, points.
 @BOTH
 @pytest.mark.parametrize("size", CASES)
 def test_values_and_gradients(size: Sizes, dtype: torch.dtype) -> None:
     terms = size.forces * size.waves * (size.own + size.shared)
-    compare(fused, as_written, arguments(size), dtype, roundings=16 * (terms + 5))
+    compare(fused, rest_as_written, arguments(size), dtype, roundings=16 * (terms + 5))
 
 
 def test_strided_arguments() -> None:
@@ -92,7 +76,7 @@ def test_strided_arguments() -> None:
 
     compare(
         lambda *parts: strided(fused, *parts),
-        lambda *parts: strided(as_written, *parts),
+        lambda *parts: strided(rest_as_written, *parts),
         [wide, shared, omega, decay, amplitude, weights, offset],
         torch.float64,
         roundings=256,

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fused_kernels import BOTH, DEVICE, compare, missing_for_kernels, uniform
+from written_sums import turned_as_written
 
 if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
@@ -88,10 +89,7 @@ def test_turned_amplitudes(
     def as_written(
         theta: Tensor, decay: Tensor, sensitivities: Tensor, amplitude: Tensor
     ) -> Tensor:
-        answer = torch.polar(torch.ones_like(phase.double()), phase.double())
-        for p in range(inputs):
-            answer = answer / (decay[:, p, None, None] + 1j * theta[..., p])  # D Q B
-        turned = (sensitivities[..., None] * amplitude[:, None] * answer).flatten(2).mT
+        turned = turned_as_written(theta, phase.double(), decay, sensitivities, amplitude)
         return -torch.stack((turned.real, turned.imag))
 
     arguments = [

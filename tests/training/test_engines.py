@@ -11,6 +11,7 @@ import deeplfm as dlfm
 from deeplfm.fitting import fit
 from deeplfm.models import Recipe
 from deeplfm.objectives import Batch
+from deeplfm.responses.native import library
 from deeplfm.training import Stage, Trainer
 from deeplfm.training.schedule import BACKENDS, Backend
 
@@ -49,7 +50,27 @@ def test_tables_train_as_plain_sums_do(recipe: Recipe) -> None:
     one, other = (trainer.history()["loss"] for trainer in (plain, fused))
     # Tables are good to 1e-5 of the functions; the loss is a sum of squares over their noise.
     torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
-    assert named(trained(recipe, "auto")) == ["fused"] * 20  # there are no graphs on a CPU
+
+
+@pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
+def test_compiled_kernels_train_as_plain_sums_do(recipe: Recipe) -> None:
+    plain, native = (trained(recipe, backend) for backend in ("plain", "native"))
+    assert named(native) == ["native"] * 20
+    one, other = (trainer.history()["loss"] for trainer in (plain, native))
+    # The loss is a sum of squares over their noise; after 20 steps rounding has grown.
+    torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
+    assert torch.equal(trained(recipe, "auto").history()["loss"], other)
+
+
+def test_kernels_that_were_not_built_are_missed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(library, "is_built", lambda: False)
+    assert named(trained(RECIPES["fourier"], "auto")) == ["fused"] * 20
+    assert not caplog.records
+    assert named(trained(RECIPES["fourier"], "native")) == ["fused"] * 20
+    assert "no compiled kernels" in caplog.text
 
 
 def test_compiled_steps_are_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:

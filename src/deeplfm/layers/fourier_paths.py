@@ -18,8 +18,9 @@ from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
-from deeplfm.responses.backends import by_kernels, by_tables
+from deeplfm.responses.backends import by_kernels, by_tables, natively
 from deeplfm.responses.fused.rest_tables import first_order_tables
+from deeplfm.responses.native.rest import first_order_from_rest
 from deeplfm.responses.rest_sums import Waves, waves_from_rest
 from deeplfm.responses.wave_sums import wave_sum
 
@@ -101,11 +102,13 @@ class FourierPath:
         if isinstance(gain, Tensor):  # positive, as the amplitudes are made there
             amplitude = amplitude * gain
         arguments = (self.omega[0], factor[0], amplitude, weights, layer.offset)
+        if natively(x) and g.stable:
+            return first_order_from_rest(own, shared, *arguments)
         if by_tables(x):
             return first_order_tables(own, shared, *arguments)
-        from deeplfm.responses.fused.triton_rest import first_order_from_rest
+        from deeplfm.responses.fused import triton_rest
 
-        return first_order_from_rest(own, shared, *arguments)
+        return triton_rest.first_order_from_rest(own, shared, *arguments)
 
     def _output_weights(self) -> Tensor:
         """[S, D, 2QR], also where outputs share their forces."""

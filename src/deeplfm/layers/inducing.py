@@ -21,10 +21,11 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import Layer, join
 from deeplfm.responses import system_wave_response
-from deeplfm.responses.backends import by_kernels, by_tables
+from deeplfm.responses.backends import by_kernels, by_tables, natively
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
 from deeplfm.responses.fused.plane_waves import plane_sum
+from deeplfm.responses.native.planes import turned_amplitudes
 from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
 
@@ -215,8 +216,11 @@ class InducingPath:
     def _waves(self, x: Tensor) -> Tensor:
         layer, force = self.layer, self.force
         g = layer.greens_function
-        if layer.memory == "infinite" and g.order == 1 and len(force.theta) == 1 and by_kernels(x):
-            return self._waves_by_kernels(x)
+        if layer.memory == "infinite" and g.order == 1 and len(force.theta) == 1:
+            if by_kernels(x):
+                return self._waves_by_kernels(x)
+            if natively(x):
+                return self._compiled_waves(x)
         amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
         if layer.memory == "zero" and g.order > 0:
             return _from_rest(layer, x, force, amplitude)
@@ -239,19 +243,32 @@ class InducingPath:
         return total[0].unflatten(-1, (samples, outputs)).transpose(0, 1) if shared else total
 
     def _waves_by_kernels(self, x: Tensor) -> Tensor:
-        """The same for an ODE of first order."""
+        """The same for an ODE of first order, on CUDA."""
         from deeplfm.responses.fused.triton_planes import plane_wave_sums
         from deeplfm.responses.fused.triton_turning import turned_amplitudes
 
+        omega = self.force.theta[0].flatten(0, 1)
+        weights = turned_amplitudes(*self._turned())
+        return plane_wave_sums(x, omega, *weights.unbind(), whole=True)
+
+    def _compiled_waves(self, x: Tensor) -> Tensor:
+        """The same, on a CPU."""
+        omega, samples = self.force.theta[0].flatten(0, 1), len(self.force.amplitude)
+        together = len(x) < samples
+        total = plane_sum(x, omega, *turned_amplitudes(*self._turned(), together=together))
+        if not together:
+            return total
+        columns: Tensor = total[0].unflatten(-1, (samples, -1))
+        return columns.transpose(0, 1)
+
+    def _turned(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """What an ODE of first order makes weights of waves from."""
         force, g = self.force, self.layer.greens_function
         (factor,), gain = g.factors, g.gain()
         sensitivities: Tensor = self.layer.sensitivities
         if isinstance(gain, Tensor):
             sensitivities = sensitivities * reduce(torch.mul, gain.unbind(-1))[:, None]
-        weights = turned_amplitudes(
-            force.theta[0], force.phase[0], factor[0], sensitivities, force.amplitude
-        )
-        return plane_wave_sums(x, force.theta[0].flatten(0, 1), *weights.unbind(), whole=True)
+        return force.theta[0], force.phase[0], factor[0], sensitivities, force.amplitude
 
 
 def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Tensor) -> Tensor:

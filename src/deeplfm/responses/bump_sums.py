@@ -15,11 +15,12 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.responses.backends import by_kernels, by_tables
+from deeplfm.responses.backends import by_kernels, by_tables, natively
 from deeplfm.responses.bump_lags import polynomials_of
 from deeplfm.responses.bump_series import series_sum
 from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.fused.bump_polynomials import polynomial_sum
+from deeplfm.responses.native.bumps import first_order_bump_sums
 from deeplfm.responses.systems import system_bump_response
 from deeplfm.shapes import Memory
 
@@ -44,14 +45,8 @@ def bump_sum(
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    if memory == "infinite" and greens_function.order == 1 and by_kernels(x):
-        from deeplfm.responses.fused.triton_bumps import first_order_bump_sums
-
-        (factor,) = greens_function.factors
-        gain = greens_function.gain()
-        if isinstance(gain, Tensor):  # one per output and input, of each factor of the product
-            coefficients = coefficients * reduce(torch.mul, gain.unbind(-1))[:, None, None]
-        return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
+    if memory == "infinite" and greens_function.order == 1 and (by_kernels(x) or natively(x)):
+        return _first_order(greens_function, x, centers, lengthscale, coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
         total = _smooth_sum(greens_function, x, centers, lengthscale, coefficients)
         if total is not None:
@@ -70,6 +65,19 @@ def bump_sum(
         for piece in x.split(rows, dim=1)
     ]
     return torch.cat(parts, dim=1)
+
+
+def _first_order(
+    g: GreensFunction, x: Tensor, centers: Tensor, lengthscale: Tensor, coefficients: Tensor
+) -> Tensor:
+    (factor,), gain = g.factors, g.gain()
+    if isinstance(gain, Tensor):  # one per output and input, of each factor of the product
+        coefficients = coefficients * reduce(torch.mul, gain.unbind(-1))[:, None, None]
+    if natively(x):
+        return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
+    from deeplfm.responses.fused import triton_bumps
+
+    return triton_bumps.first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
 
 
 def _smooth_sum(

@@ -1,6 +1,6 @@
 """How the arithmetic of a step is carried out: as it is written, fused, compiled, or replayed.
 
-    auto is graph;   graph is fused where there is no CUDA, or where a step cannot be recorded
+    auto is graph on CUDA, native on a CPU;   both are fused where they cannot be had
 
 What cannot be had is logged with its reason, and the next best is taken.
 """
@@ -12,13 +12,14 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from deeplfm.responses.backends import plain
+from deeplfm.responses.backends import Level, up_to
+from deeplfm.responses.native import library
 from deeplfm.training.graphs import Graphs
 from deeplfm.training.schedule import BACKENDS, Backend
 
 logger = logging.getLogger(__name__)
 
-_UNFUSED = ("plain", "compile")
+_LEVELS: dict[Backend, Level] = {"plain": "plain", "compile": "plain", "fused": "fused"}
 
 
 @final
@@ -30,6 +31,9 @@ class Engine:
         recorded = generator.device.type == "cuda" and alone and backend in ("auto", "graph")
         self._graphs = Graphs(generator) if recorded else None
         self._compiled: Callable[..., Any] | None = None
+        self._cpu = generator.device.type == "cpu"
+        if backend == "native" and not (self._cpu and library.is_built()):
+            logger.warning("no compiled kernels for this device: steps are fused")
         self.used = BACKENDS.index("fused")
 
     def forget(self) -> None:
@@ -45,10 +49,14 @@ class Engine:
                 self.used = BACKENDS.index("graph")
                 return record
         # A compiler sees through plain operations; tables and kernels of our own it cannot fuse.
-        with plain(self.backend in _UNFUSED):
+        level = _LEVELS.get(self.backend, "native")
+        with up_to(level):
             record = compute(*given)
-        self.used = BACKENDS.index(self.backend if self.backend in _UNFUSED else "fused")
+        self.used = BACKENDS.index(self.backend if level == "plain" else self._fast(level))
         return record
+
+    def _fast(self, level: Level) -> str:
+        return "native" if level == "native" and self._cpu and library.is_built() else "fused"
 
     def score(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """`function(*arguments)`, compiled if asked for."""

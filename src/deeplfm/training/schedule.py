@@ -6,7 +6,7 @@ Stages name shares of the steps, so that they scale with them. A role that is fr
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final, get_args
 
 from deeplfm.errors import InputError
 from deeplfm.shapes import check_count
@@ -15,9 +15,9 @@ ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
 Combination: TypeAlias = Literal["best", "mixture"]
 
-Backend: TypeAlias = Literal["auto", "graph", "fused", "compile", "plain"]
+Backend: TypeAlias = Literal["auto", "graph", "native", "fused", "compile", "plain"]
 
-BACKENDS = ("plain", "fused", "graph", "compile")  # how a step was computed, in histories
+BACKENDS = ("plain", "fused", "graph", "compile", "native")  # how a step was computed, in histories
 _OBJECTIVES = ("elbo", "multi_sample")
 _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
@@ -58,10 +58,11 @@ class Training:
                        before all data are fitted with it; 0 trains all steps at once.
     local_reparameterisation: sample values at the data, not weights (diagonal weights only).
     checkpoint_every:  steps between checkpoints, where a folder for them is given.
-    backend:           "plain": every sum as it is written; "fused": tables on a CPU, kernels on
-                       CUDA; "graph": whole steps as CUDA graphs, "fused" where there is no CUDA or
-                       a step cannot be recorded (logged); "auto" is "graph". "compile": plain sums
-                       through torch.compile, which takes minutes first. Histories say which.
+    backend:           "auto": the fastest there is. "plain": every sum as it is written; "fused":
+                       tables on a CPU, kernels on CUDA; "native": the CPU's compiled kernels, where
+                       they were built; "graph": whole steps as CUDA graphs. What cannot be had is
+                       "fused" (logged). "compile": plain sums through torch.compile, which takes
+                       minutes first. Histories say which.
     """
 
     steps: int = 300
@@ -98,7 +99,7 @@ class Training:
         _check_choice("objective", self.objective, _OBJECTIVES)
         _check_choice("rate", self.rate, ("cosine", "constant"))
         _check_choice("combine", self.combine, ("best", "mixture"))
-        _check_choice("backend", self.backend, ("auto", "graph", "fused", "compile", "plain"))
+        _check_choice("backend", self.backend, get_args(Backend))
         shares = [stage.until for stage in self.stages]
         if shares != sorted(shares):
             raise InputError(f"stages must end one after the other; got {shares}. Sort them.")

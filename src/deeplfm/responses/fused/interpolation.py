@@ -26,11 +26,11 @@ class Places(NamedTuple):
         return self.first[..., None] + torch.arange(self.powers.shape[-1], device=self.first.device)
 
     def weights(self) -> Float[Tensor, "*L C"]:
-        return self.powers @ _matrices(self.powers.shape[-1], self._kind)[0]
+        return self.powers @ lagrange(self.powers.shape[-1], self._kind)[0]
 
     def slopes(self) -> Float[Tensor, "*L C"]:
         """Derivatives of the weights, per cell."""
-        return self.powers @ _matrices(self.powers.shape[-1], self._kind)[1]
+        return self.powers @ lagrange(self.powers.shape[-1], self._kind)[1]
 
     @property
     def _kind(self) -> tuple[torch.dtype, torch.device]:
@@ -49,7 +49,7 @@ def places(position: Float[Tensor, "*L"], count: int) -> Places:
 
 
 @lru_cache(maxsize=8)
-def _matrices(count: int, kind: tuple[torch.dtype, torch.device]) -> tuple[Tensor, Tensor]:
+def lagrange(count: int, kind: tuple[torch.dtype, torch.device]) -> tuple[Tensor, Tensor]:
     """Coefficients of the weights by power of the place, and those of their derivatives."""
     nodes = torch.arange(count, dtype=torch.float64) - (count - 1) / 2
     weights = torch.linalg.inv(nodes[None] ** torch.arange(count)[:, None]).mT

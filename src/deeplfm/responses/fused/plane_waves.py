@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.responses.backends import natively
 from deeplfm.responses.fused.pieces import pieces, room
+from deeplfm.responses.native import planes
 
 _PIECE = 2**19  # waves that exist at a time
 
@@ -22,6 +24,8 @@ def plane_sum(
     sine: Float[Tensor, "S R C"],
 ) -> Float[Tensor, "S N C"]:
     """The sums of each sample at its own points."""
+    if natively(x):
+        return planes.plane_sum(x, frequency, cosine, sine)
     total: Tensor = _PlaneSum.apply(x, frequency, cosine, sine)
     return total
 

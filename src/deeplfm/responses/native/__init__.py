@@ -1,0 +1,1 @@
+"""Compiled kernels for the CPU, with the signatures of their counterparts in `fused`."""

@@ -1,0 +1,289 @@
+"""The compiled kernels of the CPU: their build, and values and all gradients as written."""
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from deeplfm.responses.backends import natively, up_to
+from deeplfm.responses.bumps import bump_response
+from deeplfm.responses.native import build, library
+from deeplfm.responses.native.bumps import first_order_bump_sums
+from deeplfm.responses.native.planes import plane_sum, turned_amplitudes
+from deeplfm.responses.native.rest import first_order_from_rest
+from fused_kernels import EPS, compare, uniform
+from written_sums import bumps_as_written, rest_as_written, turned_as_written
+
+FLOAT = torch.float32
+needs_kernels = pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
+
+
+def test_kernels_are_built_where_there_is_a_compiler() -> None:
+    """Or every other test here would be skipped for no reason."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    if not list(Path(library.__file__).parent.glob("kernels-*.so")):
+        pytest.skip("the package was not installed here")
+    assert library.is_built()
+
+
+def test_a_build_writes_whole_libraries_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert build.build(tmp_path) == []
+    monkeypatch.setenv("CC", "false")
+    assert build.build(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+    assert "were not built" in capsys.readouterr().err
+    monkeypatch.delenv("CC")
+    if shutil.which("cc") is not None:
+        made = build.build(tmp_path)
+        assert made
+        assert sorted(made) == sorted(tmp_path.iterdir())
+
+
+def test_paths_up_to_a_level() -> None:
+    x = torch.ones(2, 3)
+    assert natively(x) == library.is_built()
+    assert not natively(x.double())
+    assert not natively(x[:0])
+    with up_to("fused"):
+        assert not natively(x)
+
+
+def bump_arguments(
+    shared: bool, samples: int, points: int, outputs: int, inputs: int, forces: int, centers: int
+) -> list[Tensor]:
+    return [
+        uniform(1 if shared else samples, points, inputs, low=-2, high=2),
+        uniform(forces, centers, inputs, low=-2, high=2),
+        uniform(forces, inputs, low=0.3, high=1.5),
+        uniform(outputs, inputs, low=0.2, high=4),
+        uniform(samples, outputs, forces, centers),
+    ]
+
+
+BUMPS = [
+    (False, 2, 33, 2, 2, 2, 1),
+    (False, 9, 3, 2, 5, 1, 2),  # more samples than tasks that points are divided into
+    (False, 2, 1, 1, 1, 1, 1),
+    (False, 1, 600, 1, 1, 1, 3),  # more points than a block has
+    (True, 3, 300, 2, 2, 2, 4),
+]
+
+
+# A product of P responses, each good to some ten roundings, summed over centers; gradients of
+# parameters are sums over points too, whose roundings are those of the largest term.
+@needs_kernels
+@pytest.mark.parametrize("sizes", BUMPS)
+def test_bump_sums(sizes: tuple[bool, int, int, int, int, int, int]) -> None:
+    _, _, _, _, inputs, forces, centers = sizes
+    roundings = 32 * inputs * forces * centers + 64
+    compare(
+        first_order_bump_sums,
+        bumps_as_written,
+        bump_arguments(*sizes),
+        FLOAT,
+        roundings,
+        device="cpu",
+    )
+
+
+@needs_kernels
+@pytest.mark.parametrize("scale", [0.1, 30.0])
+@pytest.mark.parametrize("decay", [1e-3, 1.0, 1e3])
+def test_extreme_bumps(scale: float, decay: float) -> None:
+    """Decays, lags far before and after a bump, and points far away: finite, and right."""
+    x = torch.tensor([-1e3, -31.0, -0.2, 0.0, 0.13, 0.5, 29.0, 1e3], dtype=torch.float64)
+    arguments = [
+        torch.stack((x, -x))[..., None],
+        torch.tensor([[[0.0], [-1e3], [1e3]]], dtype=torch.float64),
+        torch.full((1, 1), scale, dtype=torch.float64),
+        torch.full((1, 1), decay, dtype=torch.float64),
+        torch.ones(2, 1, 1, 3, dtype=torch.float64),
+    ]
+    # An exponent that still counts is at most about 60, and off by as many roundings.
+    compare(first_order_bump_sums, bumps_as_written, arguments, FLOAT, 600, device="cpu")
+
+
+@needs_kernels
+def test_each_response_keeps_its_digits() -> None:
+    """Single responses, relative to themselves: each exponent loses as many digits as it is."""
+    lag = torch.linspace(-6, 12, 96)
+    ell, zero = torch.full((1, 1), 0.9), torch.zeros(1, 1, 1)
+    for rate in (torch.full((1, 1), 0.8), torch.full((1, 1), 80.0)):
+        wanted = bump_response(lag.double(), 0.0, ell.double(), rate.double()).flatten()
+        found = first_order_bump_sums(lag[None, :, None], zero, ell, rate, torch.ones(1, 1, 1, 1))
+        t, kappa = lag.double() / 0.9, float(rate) * 0.9
+        after = torch.where(t > kappa, (kappa * (kappa / 2 - t)).abs(), 0.0)
+        # Below the smallest normal number, e^{-87}, an exponential is that number.
+        allowed = EPS[FLOAT] * (32 + 6 * (t**2 / 2 + after)) * wanted + 3 * math.exp(-87)
+        assert bool(((found[0, :, 0].double() - wanted).abs() <= allowed).all())
+
+
+def planes_as_written(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    phase = x @ omega.mT
+    return torch.cos(phase) @ cosine + torch.sin(phase) @ sine
+
+
+@needs_kernels
+@pytest.mark.parametrize(
+    ("samples", "points", "columns", "inputs", "waves"),
+    [(2, 41, 2, 2, 5), (9, 5, 1, 5, 3), (1, 300, 30, 1, 20), (1, 1, 1, 1, 1)],
+)
+def test_plane_sums(samples: int, points: int, columns: int, inputs: int, waves: int) -> None:
+    arguments = [
+        uniform(samples, points, inputs, low=-2, high=2),
+        uniform(waves, inputs, low=-4, high=4),
+        uniform(samples, waves, columns, seed=1),
+        uniform(samples, waves, columns, seed=2),
+    ]
+    # A sum of products of weights up to 1 and waves whose phases are up to 8 an input.
+    roundings = 16 * (waves + columns + inputs)
+    compare(plane_sum, planes_as_written, arguments, FLOAT, roundings, device="cpu")
+
+
+@needs_kernels
+def test_long_phases_keep_their_rounding() -> None:
+    x, omega = uniform(1, 128, 1, low=-100, high=100).float(), torch.full((1, 1), 97.3)
+    one = torch.ones(1, 1, 1)
+    phase = x.double() * omega.double()
+    for cosine, sine, wanted in ((0 * one, one, phase.sin()), (one, 0 * one, phase.cos())):
+        error = (plane_sum(x, omega, cosine, sine).double() - wanted).abs()
+        assert bool((error <= EPS[FLOAT] * (3 * phase.abs() + 16)).all())
+
+
+# Each weight is a product of P quotients; gradients sum S·B of them, with random signs.
+@needs_kernels
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize(
+    ("forces", "waves", "inputs", "outputs", "samples"), [(2, 3, 2, 3, 4), (1, 5, 1, 1, 6)]
+)
+def test_turned_amplitudes(
+    forces: int, waves: int, inputs: int, outputs: int, samples: int, together: bool
+) -> None:
+    phase = uniform(forces, waves, low=0, high=6, seed=4).float()
+
+    def compiled(theta: Tensor, *others: Tensor) -> Tensor:
+        return torch.stack(turned_amplitudes(theta, phase, *others, together=together))
+
+    def as_written(theta: Tensor, *others: Tensor) -> Tensor:
+        turned = turned_as_written(theta, phase.double(), *others)
+        if together:
+            turned = turned.transpose(0, 1).flatten(1)[None]
+        return torch.stack((turned.real, -turned.imag))
+
+    arguments = [
+        uniform(forces, waves, inputs, low=-3, high=3),
+        uniform(outputs, inputs, low=0.3, high=3),
+        uniform(outputs, forces, seed=1),
+        uniform(samples, forces, waves, seed=2),
+    ]
+    roundings = 2 * (16 * inputs + samples + forces * waves)
+    compare(compiled, as_written, arguments, FLOAT, roundings, terms=1.0, device="cpu")
+
+
+def rest_arguments(
+    samples: int, points: int, groups: int, each: int, own: int, shared: int, forces: int,
+    waves: int,
+) -> list[Tensor]:  # fmt: skip
+    inputs, outputs = own + shared, groups * each
+    return [
+        uniform(samples, points, own, low=-3, high=3),
+        uniform(points, shared, low=-3, high=3, seed=4),
+        uniform(groups, forces, waves, inputs, low=-5, high=5),
+        uniform(groups, inputs, low=0.3, high=3),
+        uniform(groups, inputs, forces, seed=1),
+        uniform(samples, outputs, 2 * forces * waves, seed=2),
+        uniform(outputs, seed=3),
+    ]
+
+
+def rest(x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
+    """No such inputs are none; a sum of nothing keeps a gradient for them."""
+    own, alike = (part if part.shape[-1] else None for part in (x, shared))
+    sums = first_order_from_rest(own, alike, *others, tables=False)
+    return sums + x.sum() * 0 + shared.sum() * 0
+
+
+# Rounding grows with the number of waves and inputs and, in gradients, of points.
+@needs_kernels
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (2, 37, 3, 1, 2, 1, 1, 3),
+        (2, 5, 1, 2, 0, 2, 2, 3),
+        (9, 33, 2, 2, 1, 1, 2, 2),
+        (1, 1, 1, 1, 1, 0, 1, 1),
+        (3, 300, 1, 3, 1, 1, 1, 7),
+    ],
+)
+def test_from_rest(sizes: tuple[int, int, int, int, int, int, int, int]) -> None:
+    _, _, _, each, own, shared, forces, waves = sizes
+    roundings = 16 * (forces * waves * (own + shared) * each + 5)
+    compare(rest, rest_as_written, rest_arguments(*sizes), FLOAT, roundings, device="cpu")
+
+
+@needs_kernels
+def test_strided_arguments() -> None:
+    """Columns of a wider tensor, transposed ones, and a gradient of stride 0."""
+    x, shared, omega, *others = rest_arguments(2, 5, 2, 1, 2, 1, 2, 2)
+
+    def strided(function, x, shared, omega, *others):  # type: ignore[no-untyped-def]
+        inputs = x.transpose(0, 1).contiguous().transpose(0, 1)[..., 1:3]
+        omega = omega.transpose(0, 3).contiguous().transpose(0, 3)
+        return function(inputs, shared, omega, *others).sum((0, 2))
+
+    compare(
+        lambda *parts: strided(rest, *parts),
+        lambda *parts: strided(rest_as_written, *parts),
+        [torch.cat((x, x), dim=-1), shared, omega, *others],
+        FLOAT,
+        roundings=256,
+        device="cpu",
+    )
+
+
+@needs_kernels
+def test_near_the_origin_nothing_cancels() -> None:
+    """The response of a slow ODE starts as x: float32 keeps its digits."""
+    x = torch.tensor([-1e-5, -1e-7, 1e-7, 1e-5])[None, :, None]
+    one = torch.ones(1, 1, 1, 1)
+    weights = torch.tensor([1.0, 0.0])[None, None]
+    found = first_order_from_rest(x, None, one, one[0, 0], one[0], weights, torch.zeros(1))
+    # ∫_0^x e^{-(x-τ)} cos τ dτ = x - x²/2 + …, the same backwards but for its sign
+    wanted = x.double() - torch.sign(x) * x.double() ** 2 / 2
+    torch.testing.assert_close(found.double(), wanted, rtol=1e-6, atol=0)
+
+
+@needs_kernels
+def test_the_same_bits_with_any_number_of_threads() -> None:
+    arguments = [part.float().requires_grad_() for part in bump_arguments(True, 3, 999, 2, 2, 1, 9)]
+    threads, found = torch.get_num_threads(), []
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            total = first_order_bump_sums(*arguments)
+            found.append([total, *torch.autograd.grad(total.square().sum(), arguments)])
+    finally:
+        torch.set_num_threads(threads)
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
+
+
+@needs_kernels
+def test_nan_stays_nan() -> None:
+    """Training finds a point that is no number by the loss."""
+    x, *others = (part.float() for part in bump_arguments(False, 2, 20, 1, 1, 1, 3))
+    x[0, 3] = torch.nan
+    assert first_order_bump_sums(x, *others).isnan().nonzero().tolist() == [[0, 3, 0]]
+    own, shared, *parts = (part.float() for part in rest_arguments(2, 20, 1, 1, 1, 1, 1, 3))
+    own[0, 3] = torch.nan
+    found = first_order_from_rest(own, shared, *parts)
+    assert found.isnan().nonzero().tolist() == [[0, 3, 0]]
+    weights = [torch.ones(2, 1, 1)] * 2
+    assert plane_sum(x, torch.ones(1, 1), *weights).isnan().nonzero().tolist() == [[0, 3, 0]]
