@@ -13,6 +13,7 @@ from typing import Any, final
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from deeplfm.errors import InputError
 from deeplfm.parameters import Bounds, Quantity
@@ -146,3 +147,42 @@ class StudentT(Likelihood):
         twin = StudentT(degrees=self.degrees)
         twin.noise = self.noise.tiled(num_outputs)
         return twin
+
+
+def gaussian_log_density(
+    f: Float[Tensor, "S N D"],
+    y: Float[Tensor, "N D"],
+    observed: Bool[Tensor, "N D"],
+    variance: Float[Tensor, "*D2"],
+    scale: float,
+) -> Float[Tensor, ""]:
+    """scale · Σ_{nd} mean_s log N(y; f, σ²) over what was observed, as one node of the graph."""
+    if variance.shape != y.shape[-1:]:  # one for all outputs
+        variance = variance.expand(y.shape[-1])
+    total: Tensor = _LogDensity.apply(f, y, observed, variance, scale)
+    return total
+
+
+class _LogDensity(torch.autograd.Function):
+    """-½ scale Σ_d share_d + count_d log 2πσ_d²,  share_d = Σ_n mean_s (y - f)²/σ_d²."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, f: Tensor, y: Tensor, observed: Tensor, variance: Tensor, scale: float
+    ) -> Tensor:
+        rest = y - f
+        if not observed.all():
+            rest = torch.where(observed, rest, 0.0)
+        count = observed.sum(0)
+        share = rest.square().sum((0, 1)).div_(variance * len(f))
+        ctx.save_for_backward(rest, variance, share, count)
+        ctx.scale = scale
+        return torch.log(2 * math.pi * variance).mul_(count).add_(share).sum().mul_(-scale / 2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        rest, variance, share, count = ctx.saved_tensors
+        slope = gradient * ctx.scale / variance
+        by_variance = (share - count).mul_(slope).div_(2)
+        return rest * slope.div_(len(rest)), None, None, by_variance, None

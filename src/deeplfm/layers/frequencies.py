@@ -86,8 +86,8 @@ class Frequencies(nn.Module):
 
             fixed = self.noise if self.treatment == "fixed_noise" else None
             return frequency_kl(location, log_std, fixed, ell)
-        noise = self.noise if self.treatment == "fixed_noise" else torch.zeros_like(self.noise)
-        divergence: Tensor = _Divergence.apply(location, log_std, noise, ell[:, :, None, :])
+        fixed = self.noise if self.treatment == "fixed_noise" else None
+        divergence: Tensor = _Divergence.apply(location, log_std, fixed, ell.unsqueeze(2))
         return divergence
 
     def center(self) -> Float[Tensor, "G Q R P"]:
@@ -136,9 +136,11 @@ class _Divergence(torch.autograd.Function):
     """½ Σ (ℓm)² + e^{2a} - 1 - 2a with a = log(sℓ), m = location - sε: in few operations."""
 
     @staticmethod
-    def forward(ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor, ell: Tensor) -> Tensor:
-        moved = torch.exp(log_std).mul_(noise)
-        scaled = (location - moved).mul_(ell)
+    def forward(
+        ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor | None, ell: Tensor
+    ) -> Tensor:
+        moved = None if noise is None else torch.exp(log_std).mul_(noise)
+        scaled = (location if moved is None else location - moved) * ell
         twice = (log_std + torch.log(ell)).mul_(2)
         growth = torch.expm1(twice)
         ctx.save_for_backward(ell, moved, scaled, growth)
@@ -148,7 +150,8 @@ class _Divergence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         ell, moved, scaled, growth = ctx.saved_tensors
-        by_mean, by_log = scaled * ell, growth * gradient
-        by_mean.mul_(gradient)
-        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient)
-        return by_mean, by_log.addcmul_(by_mean, moved, value=-1), None, by_ell.div_(ell)
+        by_mean, by_log = scaled * (ell * gradient), growth * gradient
+        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient / ell)
+        if moved is not None:
+            by_log.addcmul_(by_mean, moved, value=-1)
+        return by_mean, by_log, None, by_ell
