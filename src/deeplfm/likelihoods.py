@@ -164,7 +164,7 @@ def gaussian_log_density(
 
 
 class _LogDensity(torch.autograd.Function):
-    """-½ scale Σ_d share_d + count_d log 2πσ_d²,  share_d = Σ_n mean_s (y - f)²/σ_d²."""
+    """-½ scale/S Σ_d ratio_d + S count_d log 2πσ_d²,  ratio_d = Σ_{sn} (y - f)²/σ_d²."""
 
     @staticmethod
     def forward(
@@ -173,16 +173,17 @@ class _LogDensity(torch.autograd.Function):
         rest = y - f
         if not observed.all():
             rest = torch.where(observed, rest, 0.0)
-        count = observed.sum(0)
-        share = rest.square().sum((0, 1)).div_(variance * len(f))
-        ctx.save_for_backward(rest, variance, share, count)
-        ctx.scale = scale
-        return torch.log(2 * math.pi * variance).mul_(count).add_(share).sum().mul_(-scale / 2)
+        count = observed.sum(0, dtype=rest.dtype)
+        ratio = (rest * rest).sum((0, 1)).div_(variance)
+        ctx.save_for_backward(rest, variance, ratio, count)
+        ctx.half = scale / len(f) / 2
+        logs = torch.log(variance * (2 * math.pi))
+        return torch.addcmul(ratio, count, logs, value=len(f)).sum().mul_(-ctx.half)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        rest, variance, share, count = ctx.saved_tensors
-        slope = gradient * ctx.scale / variance
-        by_variance = (share - count).mul_(slope).div_(2)
-        return rest * slope.div_(len(rest)), None, None, by_variance, None
+        rest, variance, ratio, count = ctx.saved_tensors
+        slope = gradient * ctx.half / variance
+        by_variance = torch.sub(ratio, count, alpha=len(rest)).mul_(slope)
+        return rest * (slope + slope), None, None, by_variance, None

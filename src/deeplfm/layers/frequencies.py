@@ -133,7 +133,11 @@ class Frequencies(nn.Module):
 
 
 class _Divergence(torch.autograd.Function):
-    """½ Σ (ℓm)² + e^{2a} - 1 - 2a with a = log(sℓ), m = location - sε: in few operations."""
+    """Σ ½ (ℓm)² + ½ (e^{2a} - 1) - a with a = log(sℓ), m = location - sε: in few operations.
+
+    A Python number in a product is a tensor of another type, which is converted first: as `alpha`
+    or `value` it is not.
+    """
 
     @staticmethod
     def forward(
@@ -141,10 +145,11 @@ class _Divergence(torch.autograd.Function):
     ) -> Tensor:
         moved = None if noise is None else torch.exp(log_std).mul_(noise)
         scaled = (location if moved is None else location - moved) * ell
-        twice = (log_std + torch.log(ell)).mul_(2)
-        growth = torch.expm1(twice)
+        log = log_std + torch.log(ell)
+        growth = torch.expm1(log + log)
         ctx.save_for_backward(ell, moved, scaled, growth)
-        return torch.addcmul(growth - twice, scaled, scaled).sum().div_(2)
+        negative = log.sub_(growth, alpha=0.5).addcmul_(scaled, scaled, value=-0.5)
+        return negative.sum().neg_()
 
     @staticmethod
     @once_differentiable

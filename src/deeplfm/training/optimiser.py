@@ -104,5 +104,5 @@ class AdamW:
 
 def _shorten(gradients: list[Tensor], limit: float) -> None:
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    if norm.device.type != "cpu" or not norm <= limit:  # to look is free on a CPU alone
+    if norm.device.type != "cpu" or not norm.item() <= limit:  # to look is free on a CPU alone
         torch._foreach_mul_(gradients, torch.clamp(limit / (norm + 1e-6), max=1.0))
