@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from deeplfm.likelihoods import Gaussian
+from deeplfm.likelihoods import Gaussian, gaussian_log_density
 from deeplfm.models import DeepLFM
-from deeplfm.responses.backends import by_kernels
+from deeplfm.responses.backends import by_kernels, by_tables
 
 
 class Batch(NamedTuple):
@@ -46,11 +46,15 @@ Objective: TypeAlias = Callable[[DeepLFM, Batch, Path], Terms]
 def elbo(model: DeepLFM, batch: Batch, path: Path) -> Terms:
     """The evidence lower bound with the functions of `path`."""
     f, likelihood = path(batch.x), model.likelihood
-    if isinstance(likelihood, Gaussian) and f.numel() and by_kernels(f):
-        from deeplfm.responses.fused.triton_gaussian import gaussian_log_density
-
+    if isinstance(likelihood, Gaussian) and f.numel():
         known = (batch.y, batch.observed, likelihood.noise_variance)
-        return Terms(gaussian_log_density(f, *known, batch.total), model.kl())
+        if by_tables(f):
+            return Terms(gaussian_log_density(f, *known, _scale(batch)), model.kl())
+        if by_kernels(f):
+            from deeplfm.responses.fused import triton_gaussian
+
+            total = triton_gaussian.gaussian_log_density(f, *known, batch.total)
+            return Terms(total, model.kl())
     densities = likelihood.log_prob(batch.y, f, batch.observed)
     return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl())
 

@@ -189,24 +189,36 @@ def test_bad_input(tmp_path: Path) -> None:
 
 
 def test_the_optimiser_is_that_of_torch() -> None:
-    """Rates that change, a parameter without a gradient, decay: to the last bit."""
+    """Rates that change, a parameter without a gradient, decay, a limit: to the last bit."""
     generator = torch.Generator().manual_seed(0)
-    ours = [torch.nn.Parameter(torch.randn(3, 2, generator=generator)) for _ in range(2)]
+    ours = [torch.nn.Parameter(torch.randn(3, 2, generator=generator)) for _ in range(3)]
     theirs = [torch.nn.Parameter(one.detach().clone()) for one in ours]
     mine = AdamW(ours, 0.01, 0.1)
     reference = torch.optim.AdamW(theirs, lr=0.01, weight_decay=0.1, fused=True)
-    for step in range(5):
+    for step, (moved, limit) in enumerate([(1, None), (2, 1.0), (1, 100.0), (2, None), (1, 0.1)]):
         mine.set_rate(0.01 / (step + 1))
         reference.param_groups[0]["lr"] = 0.01 / (step + 1)
-        for one, other in zip(ours[: 1 + step % 2], theirs, strict=False):
+        for one, other in zip(ours[:moved], theirs, strict=False):
             one.grad = torch.randn(3, 2, generator=generator)
             other.grad = one.grad.clone()
-        mine.step()
+        if limit is not None:
+            torch.nn.utils.clip_grad_norm_(theirs, limit)
+        mine.step(limit)
         reference.step()
         mine.forget_gradients()
         reference.zero_grad()
     for one, other in zip(ours, theirs, strict=True):
         assert torch.equal(one, other)
+    known = {f"{k}.{n}": v for k, p in enumerate(theirs) for n, v in reference.state[p].items()}
+    found = mine.state()
+    assert found.keys() == known.keys()
+    assert all(torch.equal(found[name], known[name]) for name in known)
+    again = AdamW(ours, 0.01, 0.1)
+    ours[2].grad = torch.ones(3, 2)
+    again.step()  # what it knew is forgotten
+    again.load(found)
+    assert again.state().keys() == known.keys()
+    assert all(torch.equal(again.state()[name], known[name]) for name in known)
 
 
 def test_a_checkpoint_of_an_older_version_is_refused(tmp_path: Path) -> None:

@@ -86,8 +86,8 @@ class Frequencies(nn.Module):
 
             fixed = self.noise if self.treatment == "fixed_noise" else None
             return frequency_kl(location, log_std, fixed, ell)
-        noise = self.noise if self.treatment == "fixed_noise" else torch.zeros_like(self.noise)
-        divergence: Tensor = _Divergence.apply(location, log_std, noise, ell[:, :, None, :])
+        fixed = self.noise if self.treatment == "fixed_noise" else None
+        divergence: Tensor = _Divergence.apply(location, log_std, fixed, ell.unsqueeze(2))
         return divergence
 
     def center(self) -> Float[Tensor, "G Q R P"]:
@@ -133,22 +133,30 @@ class Frequencies(nn.Module):
 
 
 class _Divergence(torch.autograd.Function):
-    """½ Σ (ℓm)² + e^{2a} - 1 - 2a with a = log(sℓ), m = location - sε: in few operations."""
+    """Σ ½ (ℓm)² + ½ (e^{2a} - 1) - a with a = log(sℓ), m = location - sε: in few operations.
+
+    A Python number in a product is a tensor of another type, which is converted first: as `alpha`
+    or `value` it is not.
+    """
 
     @staticmethod
-    def forward(ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor, ell: Tensor) -> Tensor:
-        moved = torch.exp(log_std).mul_(noise)
-        scaled = (location - moved).mul_(ell)
-        twice = (log_std + torch.log(ell)).mul_(2)
-        growth = torch.expm1(twice)
+    def forward(
+        ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor | None, ell: Tensor
+    ) -> Tensor:
+        moved = None if noise is None else torch.exp(log_std).mul_(noise)
+        scaled = (location if moved is None else location - moved) * ell
+        log = log_std + torch.log(ell)
+        growth = torch.expm1(log + log)
         ctx.save_for_backward(ell, moved, scaled, growth)
-        return torch.addcmul(growth - twice, scaled, scaled).sum().div_(2)
+        negative = log.sub_(growth, alpha=0.5).addcmul_(scaled, scaled, value=-0.5)
+        return negative.sum().neg_()
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         ell, moved, scaled, growth = ctx.saved_tensors
-        by_mean, by_log = scaled * ell, growth * gradient
-        by_mean.mul_(gradient)
-        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient)
-        return by_mean, by_log.addcmul_(by_mean, moved, value=-1), None, by_ell.div_(ell)
+        by_mean, by_log = scaled * (ell * gradient), growth * gradient
+        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient / ell)
+        if moved is not None:
+            by_log.addcmul_(by_mean, moved, value=-1)
+        return by_mean, by_log, None, by_ell

@@ -8,6 +8,7 @@ A draw of the model is the composition of draws of its layers, so it is a functi
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import final
 
 import torch
@@ -56,7 +57,7 @@ class DeepLFM(nn.Module):
 
     def kl(self) -> Float[Tensor, ""]:
         """The sum over layers."""
-        return torch.stack([layer.kl() for layer in self.stack]).sum()
+        return reduce(torch.add, [layer.kl() for layer in self.stack])
 
     @property
     def stack(self) -> list[Layer]:

@@ -37,7 +37,7 @@ class Engine:
         self.used = BACKENDS.index("fused")
 
     def forget(self) -> None:
-        """After the tensors of the optimiser were replaced."""
+        """After a jump to another state: what was recorded before it is not used again."""
         if self._graphs is not None:
             self._graphs.forget()
 

@@ -29,7 +29,7 @@ class Graphs:
         self._recorded: dict[object, _Recorded] = {}
 
     def forget(self) -> None:
-        """After the tensors of the optimiser were replaced."""
+        """After a jump to another state: what was recorded before it is not used again."""
         self._seen.clear()
         self._recorded.clear()
 

@@ -7,7 +7,7 @@ processes every one has a trainer, and all call the same methods.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import final
 
@@ -118,9 +118,7 @@ class Trainer:
         if not self.company.leads:
             return
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        for index, parameter in enumerate(self._parameters()):
-            for name, value in self.optimiser.state.get(parameter, {}).items():
-                state[f"optimiser.{index}.{name}"] = value
+        state |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
         state |= {_generator(rank): value for rank, value in enumerate(generators)}
         state["step"] = torch.tensor(self.step)
         state["seed"] = torch.tensor(self._minibatches.seed)
@@ -137,23 +135,15 @@ class Trainer:
                 f"checkpoint must be of this version of deeplfm; {path} is of an older one. "
                 "Train without resuming."
             )
-        model = {k.removeprefix("model."): v for k, v in state.items() if k.startswith("model.")}
         try:
-            self.model.load_state_dict(model)
+            self.model.load_state_dict(_within("model.", state))
         except RuntimeError as error:
             reason = str(error).splitlines()[-1].strip()
             raise InputError(
                 f"checkpoint must be of the same model; {path} is not ({reason}). "
                 "Train without resuming."
             ) from None
-        for index, parameter in enumerate(self._parameters()):
-            prefix = f"optimiser.{index}."
-            entries = {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-            if entries:
-                self.optimiser.state[parameter] = {
-                    name: value.to(parameter.device) if name == "step" else value.to(parameter)
-                    for name, value in entries.items()
-                }
+        self.optimiser.load(_within("optimiser.", state))
         self._engine.forget()
         self.step, seed = int(state["step"]), int(state["seed"])
         self._minibatches = self._with_seed(seed)
@@ -186,7 +176,7 @@ class Trainer:
             for parameter in self._parameters():
                 parameter.grad = torch.full_like(parameter, torch.nan)
         record = self.company.sum_gradients(self._parameters(), record)
-        self._update()
+        self.optimiser.step(self.training.gradient_norm)
         return record
 
     def _prepare(self) -> Stage:
@@ -207,23 +197,16 @@ class Trainer:
         if self.company.size > 1:  # terms of all processes add up to those of one
             share = len(batch.x) / (self._minibatches.size or self.data.total)
             terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
-        loss = -terms.objective
+        loss = terms.kl - terms.expected_log_likelihood
         loss.backward()
-        return torch.stack([loss, terms.expected_log_likelihood, terms.kl]).detach()
+        with torch.no_grad():
+            return torch.stack([loss, terms.expected_log_likelihood, terms.kl])
 
     def _score(self, batch: Batch, stage: Stage) -> Terms:
         path = self.model.draw_for_training(
             stage.num_samples, self.generator, local=self.training.local_reparameterisation
         )
         return _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
-
-    def _update(self) -> None:
-        limit, moved = self.training.gradient_norm, self._parameters()
-        if limit is not None:
-            norm = nn.utils.get_total_norm([p.grad for p in moved if p.grad is not None])
-            if norm.device.type != "cpu" or not norm <= limit:  # to look is free on a CPU alone
-                nn.utils.clip_grads_with_norm_(moved, limit, norm)
-        self.optimiser.step()
 
     def _with_seed(self, seed: int) -> Minibatches:
         device = self.data.x.device if self._read is None else torch.device("cpu")
@@ -257,7 +240,7 @@ class Trainer:
         recovered = [layer.recover() for layer in self.model.stack]
         if any(recovered):
             # Moments of gradients that were not finite are of no use: the optimiser starts afresh.
-            self.optimiser.state.clear()
+            self.optimiser.forget_moments()
             self._engine.forget()
             for column in (self._records, self._seconds, self._backends):
                 del column[self._good_step :]
@@ -270,8 +253,8 @@ class Trainer:
 
     def _finite(self) -> bool:
         """Whether the last losses and all numbers of the model are, with one look at the device."""
-        numbers = [torch.stack(self._records[-CHECK_EVERY:]), *self.model.state_dict().values()]
-        return bool(torch.stack([value.isfinite().all() for value in numbers]).all())
+        numbers = [*self._records[-CHECK_EVERY:], *self.model.state_dict().values()]
+        return bool(torch.cat([value.reshape(-1) for value in numbers]).isfinite().all())
 
     def _snapshot(self) -> dict[str, Tensor]:
         return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
@@ -283,6 +266,11 @@ class Trainer:
 def _generator(rank: int) -> str:
     """Its name in a checkpoint."""
     return f"generator.{rank}" if rank else "generator"
+
+
+def _within(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The part of a checkpoint that `prefix` marks."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
 
 
 def _roles(model: DeepLFM) -> dict[str, list[nn.Parameter]]:

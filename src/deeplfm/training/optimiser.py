@@ -1,14 +1,13 @@
-"""AdamW, by PyTorch's own functions and without its class, whose first use imports a compiler.
+"""AdamW, by PyTorch's own kernel and without its class, whose first use imports a compiler.
 
 That import takes a second or more, which is longer than most starts of a fit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import final
 
 import torch
 from torch import Tensor
-from torch.optim.adamw import adamw
 
 _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 
@@ -17,15 +16,19 @@ _BETA1, _BETA2, _EPS = 0.9, 0.999, 1e-8
 class AdamW:
     """Updates `parameters` in place from their gradients; those without one stay.
 
-    All are on one device. `state` holds the step and the moments of each, from its first update on.
+    All are of one type and on one device. Each has its own number of updates and moments.
     The rate is a tensor there, so that it can change under a step that was recorded as a graph.
     """
 
     def __init__(self, parameters: Iterable[Tensor], rate: float, weight_decay: float) -> None:
         self.parameters = list(parameters)
         self.weight_decay = weight_decay
-        self.state: dict[Tensor, dict[str, Tensor]] = {}
-        self._rate = torch.tensor(rate, device=self.parameters[0].device)
+        device = self.parameters[0].device
+        self._rate = torch.tensor(rate, device=device)
+        self._updates = torch.zeros(len(self.parameters), device=device)
+        self._counts = list(self._updates.unbind())  # the same numbers, one by one
+        self._means = [torch.zeros_like(parameter) for parameter in self.parameters]
+        self._squares = [torch.zeros_like(parameter) for parameter in self.parameters]
 
     def set_rate(self, rate: float) -> None:
         """The rate from the next step on."""
@@ -35,36 +38,71 @@ class AdamW:
         for parameter in self.parameters:
             parameter.grad = None
 
+    def forget_moments(self) -> None:
+        """Begin afresh."""
+        for tensor in (self._updates, *self._means, *self._squares):
+            tensor.zero_()
+
+    def state(self) -> dict[str, Tensor]:
+        """Of the parameters that were updated: their names are their places."""
+        return {
+            f"{index}.{name}": tensor.clone()
+            for index, count in enumerate(self._updates.tolist())
+            if count > 0
+            for name, tensor in self._named(index).items()
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """What `state` gave; a parameter that is not in it was never updated."""
+        self.forget_moments()
+        for index in range(len(self.parameters)):
+            for name, tensor in self._named(index).items():
+                if f"{index}.{name}" in state:
+                    tensor.copy_(state[f"{index}.{name}"])
+
     @torch.no_grad()
-    def step(self) -> None:
-        """One update."""
-        moved = [(p, p.grad) for p in self.parameters if p.grad is not None]
-        if not moved:
+    def step(self, limit: float | None = None) -> None:
+        """One update; gradients that are longer than `limit`, all together, are shortened to it."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        if not gradients:
             return
-        states = [self._state_of(parameter) for parameter, _ in moved]
-        adamw(
-            [parameter for parameter, _ in moved],
-            [gradient for _, gradient in moved],
-            [state["exp_avg"] for state in states],
-            [state["exp_avg_sq"] for state in states],
+        if limit is not None:
+            _shorten(gradients, limit)
+        parameters, means, squares = self.parameters, self._means, self._squares
+        counts, counters = self._counts, [self._updates]
+        if len(gradients) < len(parameters):
+            moved = [k for k, p in enumerate(parameters) if p.grad is not None]
+            parameters, means, squares, counts = (
+                [column[k] for k in moved] for column in (parameters, means, squares, counts)
+            )
+            counters = counts
+        torch._foreach_add_(counters, 1)
+        torch._fused_adamw_(
+            parameters,
+            gradients,
+            means,
+            squares,
             [],
-            [state["step"] for state in states],
-            fused=True,
-            capturable=self._rate.is_cuda,
-            amsgrad=False,
+            counts,
+            lr=self._rate,
             beta1=_BETA1,
             beta2=_BETA2,
-            lr=self._rate,
             weight_decay=self.weight_decay,
             eps=_EPS,
+            amsgrad=False,
             maximize=False,
         )
 
-    def _state_of(self, parameter: Tensor) -> dict[str, Tensor]:
-        if parameter not in self.state:
-            self.state[parameter] = {
-                "step": torch.zeros((), dtype=torch.float32, device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-        return self.state[parameter]
+    def _named(self, index: int) -> dict[str, Tensor]:
+        """As in files."""
+        return {
+            "step": self._counts[index],
+            "exp_avg": self._means[index],
+            "exp_avg_sq": self._squares[index],
+        }
+
+
+def _shorten(gradients: list[Tensor], limit: float) -> None:
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    if norm.device.type != "cpu" or not norm.item() <= limit:  # to look is free on a CPU alone
+        torch._foreach_mul_(gradients, torch.clamp(limit / (norm + 1e-6), max=1.0))
