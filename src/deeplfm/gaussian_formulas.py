@@ -57,20 +57,44 @@ class FullDraw(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, below, center, frame, unit, prior, noise = arguments
-        ctx.save_for_backward(log, frame, unit, prior, noise)
-        relative = (lower_factor(below, log) @ _columns(noise)).add_((unit * shift)[..., None])
-        whitened = (frame @ relative).add_(center[..., None])
-        return whitened.mul_(prior[:, None]).movedim(-1, 0)
+        *given, prior, noise = arguments
+        draws, diagonal = full_draw(noise.movedim(0, -1), *given)
+        ctx.save_for_backward(*arguments, diagonal)
+        return draws.mul_(prior[:, None]).movedim(-1, 0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        log, frame, unit, prior, noise = ctx.saved_tensors
-        by_relative = frame.mT @ (_columns(gradients[0]) * prior[:, None])
-        by_lower = by_relative @ _columns(noise).mT
-        by_log = by_lower.diagonal(dim1=-2, dim2=-1).clone() * torch.exp(log)
-        by_below = by_lower.tril_(diagonal=-1)
-        return unit * by_relative.sum(-1), by_log, by_below, None, None, None, None, None
+        _, log, _, _, frame, unit, prior, noise, diagonal = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            diagonal = torch.exp(log)
+        columns = ((prior * gradients[0]).movedim(0, -1), noise.movedim(0, -1))
+        return *full_draw_gradients(*columns, diagonal, frame, unit), *([None] * 5)
+
+
+def full_draw(
+    noise: Tensor,
+    shift: Tensor,
+    log: Tensor,
+    below: Tensor,
+    center: Tensor,
+    frame: Tensor,
+    unit: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """μ + C ε for each column ε of the noise [..., F, S]; and the diagonal of B."""
+    diagonal = torch.exp(log)
+    relative = torch.addcmul((unit * shift)[..., None], diagonal[..., None], noise)
+    relative = _plus_product(relative, torch.tril(below, diagonal=-1), noise)
+    return _plus_product(center[..., None], frame, relative), diagonal
+
+
+def full_draw_gradients(
+    gradient: Tensor, noise: Tensor, diagonal: Tensor, frame: Tensor, unit: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """In what is learnt, of the gradient in such columns."""
+    by_relative = _product(frame.mT, gradient)
+    by_lower = _product(by_relative, noise.mT)
+    by_log = by_lower.diagonal(dim1=-2, dim2=-1) * diagonal
+    return unit * by_relative.sum(-1), by_log, torch.tril(by_lower, diagonal=-1)
 
 
 class FullKL(torch.autograd.Function):
@@ -78,48 +102,56 @@ class FullKL(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Tensor) -> Tensor:
-        shift, log, below, *fixed = arguments
-        mean, beside, growth, twice = _full_parts(shift, log, below, *fixed)
-        ctx.save_for_backward(*arguments, mean, beside, growth)
-        own = torch.addcmul(growth - twice, mean, mean).sum(-1)
-        return own.add_(torch.linalg.vector_norm(beside, dim=(-2, -1)).square_()).div_(2)
+        mean, beside, growth, twice, diagonal = _full_parts(*arguments)
+        ctx.save_for_backward(*arguments, mean, beside, growth, diagonal)
+        own = torch.addcmul(growth - twice, mean, mean).sum(-1)[..., None, None]
+        flat = beside.flatten(-2)
+        return _plus_product(own, flat[..., None, :], flat[..., None], scale=0.5)[..., 0, 0]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        *arguments, mean, beside, growth = ctx.saved_tensors
-        _, log, _, _, frame, unit = arguments
+        *arguments, mean, beside, growth, diagonal = ctx.saved_tensors
+        frame, unit = arguments[-2:]
         if torch.is_grad_enabled():
-            mean, beside, growth, _ = _full_parts(*arguments)
-        gradient = gradients[0][..., None]
-        by_shift = unit * gradient * (frame.mT @ mean[..., None])[..., 0]
-        by_lower = (frame.mT @ beside).mul_(gradient[..., None])
-        diagonal = by_lower.diagonal(dim1=-2, dim2=-1).clone()
-        by_log = torch.addcmul(gradient * growth, diagonal, torch.exp(log))
-        return by_shift, by_log, by_lower.tril_(diagonal=-1), None, None, None
+            mean, beside, growth, _, diagonal = _full_parts(*arguments)
+        gradient, turned = gradients[0][..., None], frame.mT
+        by_shift = _product(turned, mean[..., None])[..., 0] * (unit * gradient)
+        by_lower = _product(turned, beside).mul_(gradient[..., None])
+        own = by_lower.diagonal(dim1=-2, dim2=-1)
+        by_log = torch.addcmul(gradient * growth, own, diagonal)
+        return by_shift, by_log, torch.tril(by_lower, diagonal=-1), None, None, None
 
 
 def _full_parts(
     shift: Tensor, log: Tensor, below: Tensor, center: Tensor, frame: Tensor, unit: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """μ, C below its diagonal, e^{2a} - 1 and 2a."""
-    twice = 2 * (log + frame.diagonal(dim1=-2, dim2=-1).log())
-    beside = frame @ lower_factor(below, log)
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """μ, C below its diagonal, e^{2a} - 1, 2a, and the diagonal of B."""
+    lower, diagonal = lower_factor(below, log)
+    beside = _product(frame, lower)
     beside.diagonal(dim1=-2, dim2=-1).zero_()
-    return mean_of_full(shift, center, frame, unit), beside, torch.expm1(twice), twice
+    a = frame.diagonal(dim1=-2, dim2=-1).log() + log
+    twice = a + a
+    return mean_of_full(shift, center, frame, unit), beside, torch.expm1(twice), twice, diagonal
 
 
 def mean_of_full(shift: Tensor, center: Tensor, frame: Tensor, unit: Tensor) -> Tensor:
     """μ of a full Gaussian."""
-    return center + (frame @ (unit * shift)[..., None])[..., 0]
+    return _plus_product(center[..., None], frame, (unit * shift)[..., None])[..., 0]
 
 
-def lower_factor(below: Tensor, log: Tensor) -> Tensor:
-    """B, of its diagonal in logarithms and what is below it."""
-    lower = torch.tril(below, diagonal=-1)
-    lower.diagonal(dim1=-2, dim2=-1).copy_(torch.exp(log))
-    return lower
+def lower_factor(below: Tensor, log: Tensor) -> tuple[Tensor, Tensor]:
+    """B, of the logarithms of its diagonal and what is below it; and its diagonal."""
+    lower, diagonal = torch.tril(below, diagonal=-1), torch.exp(log)
+    lower.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+    return lower, diagonal
 
 
-def _columns(samples: Tensor) -> Tensor:
-    """[S, ..., F] as [..., F, S]."""
-    return samples.movedim(0, -1)
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """Of batches of matrices; `matmul` needs several operations to see that they are one batch."""
+    return torch.bmm(left, right) if left.ndim == 3 else left @ right
+
+
+def _plus_product(total: Tensor, left: Tensor, right: Tensor, scale: float = 1.0) -> Tensor:
+    if left.ndim == 3:
+        return torch.baddbmm(total, left, right, beta=scale, alpha=scale)
+    return (total + left @ right) * scale

@@ -162,20 +162,20 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def mean(self) -> Tensor:
-        return self.prior_std * mean_of_full(self.shift, *self._fixed())
+        return self.prior_std * mean_of_full(self.shift, self.center, self.frame, self.unit)
 
     @property
     def factor(self) -> Tensor:
-        lower = lower_factor(self.below_diagonal, self.log_diagonal)
+        lower, _ = lower_factor(self.below_diagonal, self.log_diagonal)
         return self.prior_std[:, None] * (self.frame @ lower)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
-        draws: Tensor = FullDraw.apply(*self._learnt(), *self._fixed(), self.prior_std, noise)
+        draws: Tensor = FullDraw.apply(*self.parts(), self.prior_std, noise)
         return draws
 
     def kl(self) -> Tensor:
-        divergence: Tensor = FullKL.apply(*self._learnt(), *self._fixed())
+        divergence: Tensor = FullKL.apply(*self.parts())
         return divergence
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
@@ -194,11 +194,10 @@ class FullGaussian(VariationalGaussian):
             for learnt in (self.shift, self.log_diagonal, self.below_diagonal):
                 learnt.zero_()
 
-    def _learnt(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.shift, self.log_diagonal, self.below_diagonal
-
-    def _fixed(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.center, self.frame, self.unit
+    def parts(self) -> tuple[Tensor, ...]:
+        """What `gaussian_formulas` makes μ and C of: a, B as it is learnt; μ0, C0 and u."""
+        learnt = self.shift, self.log_diagonal, self.below_diagonal
+        return *learnt, self.center, self.frame, self.unit
 
 
 def _check(sizes: Sequence[int], mean: Tensor, factor: Tensor) -> None:

@@ -18,11 +18,13 @@ def normal(shape: Sequence[int], generator: torch.Generator | None, like: Tensor
     return numbers.to(like.device)
 
 
-def uniform(shape: Sequence[int], generator: torch.Generator | None, like: Tensor) -> Tensor:
-    """Numbers from [0, 1), in the type and on the device of `like`."""
+def uniform(
+    shape: Sequence[int], generator: torch.Generator | None, like: Tensor, end: float = 1.0
+) -> Tensor:
+    """Numbers from [0, end), in the type and on the device of `like`."""
     device = like.device if generator is None else generator.device
-    numbers = torch.rand(tuple(shape), generator=generator, dtype=like.dtype, device=device)
-    return numbers.to(like.device)
+    numbers = torch.empty(tuple(shape), dtype=like.dtype, device=device)
+    return numbers.uniform_(0, end, generator=generator).to(like.device)
 
 
 def derived_seed(seed: int, *numbers: int) -> int:

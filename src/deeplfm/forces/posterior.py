@@ -16,12 +16,12 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
-from deeplfm.forces.inverse_factor import inverse_gram_factor
+from deeplfm.forces.matheron import matheron_draw, random_numbers
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
 from deeplfm.gaussians import FullGaussian
 from deeplfm.randomness import normal
-from deeplfm.shapes import check_finite
+from deeplfm.shapes import check_count, check_finite
 
 logger = logging.getLogger(__name__)
 
@@ -111,27 +111,43 @@ class InducingPosterior(nn.Module):
         In training they share one basis, and nothing waits for the device: a Gram matrix that is
         not positive definite makes NaN, which the loop finds later.
         """
-        path = self.prior.draw(num_samples, num_basis, generator, shared_basis=in_training)
+        if in_training:
+            return self._draw_in_training(num_samples, num_basis, generator)
+        path = self.prior.draw(num_samples, num_basis, generator)
         whitened = self.whitened.draw(num_samples, generator)
         eta = normal(whitened.shape, generator, whitened)
         z = self.centers()
-        known, variance = (part.double() for part in (path.waves_at(z), self.prior.variance))
         # c = σ² L^{-T} (v' - L^{-1} (Φ_z w + √ε η)), with draws as the columns of each force.
+        known = path.waves_at(z)
         target, known, noise = (part.double().permute(1, 2, 0) for part in (whitened, known, eta))
-        if in_training:
-            root, std = self.relative_jitter.double().sqrt(), variance.sqrt()[:, None, None]
-            inverse = self._inverse_factor()
-            residual = inverse @ (known / std + root * noise)
-            weights = std * (inverse.mT @ (target - residual))
-        else:
-            factor, epsilon = self.gram_factor()
-            residual = torch.linalg.solve_triangular(
-                factor, known + epsilon.sqrt()[:, None, None] * noise, upper=False
-            )
-            weights = torch.linalg.solve_triangular(factor.mT, target - residual, upper=True)
-            weights = variance[:, None, None] * weights
+        factor, epsilon = self.gram_factor()
+        residual = torch.linalg.solve_triangular(
+            factor, known + epsilon.sqrt()[:, None, None] * noise, upper=False
+        )
+        weights = torch.linalg.solve_triangular(factor.mT, target - residual, upper=True)
+        weights = self.prior.variance.double()[:, None, None] * weights
         coefficients = weights.permute(2, 0, 1)
         return replace(path, centers=z, coefficients=coefficients.to(path.theta.dtype))
+
+    def _draw_in_training(
+        self, num_samples: int, num_basis: int, generator: torch.Generator | None
+    ) -> ForcePath:
+        check_count("num_samples", num_samples)
+        check_count("num_basis", num_basis)
+        z, whitened = self.inducing_inputs, self.whitened
+        numbers = random_numbers(num_samples, num_basis, whitened.shift, z.shape[-1], generator)
+        ell, variance = self.prior.lengthscale_rows, self.prior.variance
+        theta, coefficients = matheron_draw(
+            z, ell, variance, whitened, self.relative_jitter, numbers
+        )
+        return ForcePath(
+            theta=theta,
+            phase=numbers.phase,
+            amplitude=(variance * (2 / num_basis)).sqrt()[:, None] * numbers.weights,
+            centers=self.centers(),
+            lengthscale=ell if len(ell) == len(variance) else ell.expand(len(variance), -1),
+            coefficients=coefficients,
+        )
 
     def centers(self) -> Float[Tensor, "Q M P"]:
         """Z of each force."""
@@ -140,14 +156,6 @@ class InducingPosterior(nn.Module):
     def gram_factor(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
         """L and ε of Kzz + εI, float64, with more jitter where it must be."""
         return jittered_cholesky(*self._gram(), self.jitter)
-
-    def _inverse_factor(self) -> Float[Tensor, "Q2 M M"]:
-        """σL^{-1} with the jitter as it is, and NaN where that fails; one for forces that agree."""
-        ell = self.prior.lengthscale
-        if self.prior.shared_lengthscale and self.inducing_inputs.ndim == 2:
-            ell = ell[:1]
-        z = self.inducing_inputs if self.inducing_inputs.ndim == 3 else self.inducing_inputs[None]
-        return inverse_gram_factor(z.double(), ell.double(), self.relative_jitter.double())
 
     def _gram(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
         z, variance = self.inducing_inputs.double(), self.prior.variance.double()

@@ -75,8 +75,13 @@ class SquaredExponential(nn.Module):
     @property
     def lengthscale(self) -> Float[Tensor, "Q P"]:
         """ℓ."""
+        return self.lengthscale_rows.expand(self.num_forces, -1)
+
+    @property
+    def lengthscale_rows(self) -> Float[Tensor, "#Q P"]:
+        """ℓ as it is learnt: one row where it is shared."""
         value: Tensor = self.quantities["lengthscale"]()
-        return value.expand(self.num_forces, -1)
+        return value
 
     def set_lengthscale(self, value: Float[Tensor, " P"]) -> None:
         """The same for all forces."""
@@ -98,25 +103,15 @@ class SquaredExponential(nn.Module):
         return squared_exponential(x, x2, self.lengthscale, self.variance)
 
     def draw(
-        self,
-        num_samples: int,
-        num_basis: int,
-        generator: torch.Generator | None = None,
-        *,
-        shared_basis: bool = False,
+        self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
     ) -> ForcePath:
-        """`num_samples` functions, each from its own basis of `num_basis` waves.
-
-        With a shared basis they have the same waves in other mixtures: each still has the prior's
-        covariance on average over bases, but together they do not.
-        """
+        """`num_samples` functions, each from its own basis of `num_basis` waves."""
         check_count("num_samples", num_samples)
         check_count("num_basis", num_basis)
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
-        bases = (1 if shared_basis else num_samples, *shape[1:])
-        theta = normal((*bases, ell.shape[1]), generator, ell) / ell[:, None]
-        phase = 2 * math.pi * uniform(bases, generator, ell)
+        theta = normal((*shape, ell.shape[1]), generator, ell) / ell[:, None]
+        phase = 2 * math.pi * uniform(shape, generator, ell)
         scale = torch.sqrt(2 * self.variance / num_basis)
         amplitude = scale[:, None] * normal(shape, generator, ell)
         return ForcePath(
