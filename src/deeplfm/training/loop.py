@@ -257,7 +257,7 @@ class Trainer:
         return bool(torch.cat([value.reshape(-1) for value in numbers]).isfinite().all())
 
     def _snapshot(self) -> dict[str, Tensor]:
-        return {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        return {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def _parameters(self) -> list[Tensor]:
         return self.optimiser.parameters
