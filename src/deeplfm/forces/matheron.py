@@ -77,7 +77,7 @@ class _Matheron(torch.autograd.Function):
         ell, forces = lengthscale[:, None], len(variance)
         scaled = z.double() / ell
         near, sets = scaled.to(xi.dtype), len(scaled)
-        flat = xi.view(sets, -1, xi.shape[-1])  # waves of the forces of one set in a row
+        flat = xi.view(sets, -1, xi.shape[-1])
         phases = torch.baddbmm(phase.view(sets, 1, -1), near, flat.mT)
         waves, mixture = _of_forces(torch.cos(phases), forces), weights.permute(1, 2, 0)
         known = torch.baddbmm(eta * jitter.sqrt(), waves, mixture, alpha=_scale(weights))
@@ -85,7 +85,7 @@ class _Matheron(torch.autograd.Function):
         values, known = _of_sets(values.double(), sets), _of_sets(known.double(), sets)
         inverse, gram, info = _inverse_factor(scaled, jitter)
         turned = inverse.mT
-        unscaled = torch.bmm(inverse, torch.baddbmm(values, turned, known, alpha=-1))
+        unscaled = torch.bmm(turned, torch.baddbmm(values, inverse, known, alpha=-1))
         std = variance.sqrt().masked_fill_(info.bool(), torch.nan)[:, None]
         coefficients = _of_forces(unscaled, forces).permute(2, 0, 1).to(xi.dtype) * std
         theta = xi / ell
@@ -99,16 +99,16 @@ class _Matheron(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_theta: Tensor, by_coefficients: Tensor) -> tuple[Tensor | None, ...]:
-        z, ell, variance, theta, coefficients, std, diagonal, *parts = ctx.saved_tensors
-        near, turned, numbers, needed = parts[2], parts[6], ctx.numbers, ctx.needs_input_grad
+        z, ell, variance, theta, coefficients, std, diagonal, *rest = ctx.saved_tensors
+        parts, numbers, needed = _Parts(*rest), ctx.numbers, ctx.needs_input_grad
         pull = (by_coefficients * std).permute(1, 2, 0).double()
-        by_rest = torch.bmm(turned, _of_sets(pull, len(turned)))
+        by_rest = torch.bmm(parts.inverse, _of_sets(pull, len(parts.inverse)))
         gradients: list[Tensor | None] = [None] * len(needed)
         if needed[0] or needed[1]:
-            by_near = _by_points(by_rest, numbers.weights, *parts)
+            by_near = _by_points(by_rest, numbers.weights, parts)
             gradients[0] = _summed(by_near / ell, z.shape)
             # All that ℓ does is to scale Z and θ.
-            pulls = _summed(by_near * near, ell.shape) + _summed(by_theta * theta, ell.shape)
+            pulls = _summed(by_near * parts.near, ell.shape) + _summed(by_theta * theta, ell.shape)
             gradients[1] = pulls.div_(ell).neg_()[:, 0]
         if needed[2]:
             gradients[2] = (by_coefficients * coefficients).sum((0, 2)) / (2 * variance)
@@ -120,24 +120,27 @@ class _Matheron(torch.autograd.Function):
         return tuple(gradients)
 
 
-def _by_points(
-    by_rest: Tensor,
-    weights: Tensor,
-    flat: Tensor,
-    scaled: Tensor,
-    near: Tensor,
-    phases: Tensor,
-    gram: Tensor,
-    inverse: Tensor,
-    turned: Tensor,
-    values: Tensor,
-    unscaled: Tensor,
-) -> Tensor:
+class _Parts(NamedTuple):
+    """What the gradients of both ways from s are made of; F forces of one set in a row."""
+
+    flat: Float[Tensor, "sets FB P"]  # ξ
+    scaled: Float[Tensor, "sets M P"]  # s
+    near: Float[Tensor, "sets M P"]  # s, of the type of the parameters
+    phases: Float[Tensor, "sets M FB"]
+    gram: Float[Tensor, "sets M M"]
+    inverse: Float[Tensor, "sets M M"]  # L^{-1}
+    turned: Float[Tensor, "sets M M"]  # L^{-T}
+    values: Float[Tensor, "sets M FS"]  # v'
+    unscaled: Float[Tensor, "sets M FS"]  # c'
+
+
+def _by_points(by_rest: Tensor, weights: Tensor, parts: _Parts) -> Tensor:
     """The gradient in s, through the Gram matrix and through the waves."""
-    less_by_known = torch.bmm(inverse, by_rest)
+    flat, scaled, near, phases, gram, inverse, turned, values, unscaled = parts
+    less_by_known = torch.bmm(turned, by_rest)
     half = torch.bmm(by_rest, values.mT).tril_()
     half.diagonal(dim1=-2, dim2=-1).mul_(0.5)
-    by_gram = torch.bmm(torch.bmm(inverse, half), turned)
+    by_gram = torch.bmm(torch.bmm(turned, half), inverse)
     by_gram.baddbmm_(less_by_known, unscaled.mT, alpha=-1)
     pairs = (by_gram + by_gram.mT).mul_(gram)
     # What is on the diagonal, the jitter with it, cancels here.
@@ -149,13 +152,13 @@ def _by_points(
 
 
 def _inverse_factor(scaled: Tensor, jitter: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """L^{-T}, the Gram matrix with its jitter, and above 0 where that is not positive definite."""
+    """L^{-1}, the Gram matrix with its jitter, and above 0 where that is not positive definite."""
     distance = torch.cdist(scaled, scaled, compute_mode="donot_use_mm_for_euclid_dist")
     gram = distance.square_().mul_(-0.5).exp_()
     gram.diagonal(dim1=-2, dim2=-1).add_(jitter)
-    factor, info = torch.linalg.cholesky_ex(gram, upper=True)
+    factor, info = torch.linalg.cholesky_ex(gram)
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    return torch.linalg.solve_triangular(factor, identity.expand_as(gram), upper=True), gram, info
+    return torch.linalg.solve_triangular(factor, identity.expand_as(gram), upper=False), gram, info
 
 
 def _scale(weights: Tensor) -> float:
