@@ -12,7 +12,8 @@ from deeplfm.responses.backends import natively, up_to
 from deeplfm.responses.bumps import bump_response
 from deeplfm.responses.native import build, library
 from deeplfm.responses.native.bumps import first_order_bump_sums
-from deeplfm.responses.native.planes import plane_sum, turned_amplitudes
+from deeplfm.responses.native.inducing import DrawnForces, first_order_answer
+from deeplfm.responses.native.planes import plane_sum
 from deeplfm.responses.native.rest import first_order_from_rest
 from fused_kernels import EPS, compare, uniform
 from written_sums import bumps_as_written, rest_as_written, turned_as_written
@@ -132,18 +133,25 @@ def planes_as_written(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) ->
 
 @needs_kernels
 @pytest.mark.parametrize(
-    ("samples", "points", "columns", "inputs", "waves"),
-    [(2, 41, 2, 2, 5), (9, 5, 1, 5, 3), (1, 300, 30, 1, 20), (1, 1, 1, 1, 1)],
+    ("shared", "samples", "points", "columns", "inputs", "waves"),
+    [
+        (False, 2, 41, 2, 2, 5),
+        (False, 9, 5, 1, 5, 3),
+        (True, 3, 300, 30, 1, 20),
+        (True, 1, 1, 1, 1, 1),
+    ],
 )
-def test_plane_sums(samples: int, points: int, columns: int, inputs: int, waves: int) -> None:
+def test_plane_sums(
+    shared: bool, samples: int, points: int, columns: int, inputs: int, waves: int
+) -> None:
     arguments = [
-        uniform(samples, points, inputs, low=-2, high=2),
+        uniform(1 if shared else samples, points, inputs, low=-2, high=2),
         uniform(waves, inputs, low=-4, high=4),
         uniform(samples, waves, columns, seed=1),
         uniform(samples, waves, columns, seed=2),
     ]
     # A sum of products of weights up to 1 and waves whose phases are up to 8 an input.
-    roundings = 16 * (waves + columns + inputs)
+    roundings = 16 * (waves + samples * columns + inputs)
     compare(plane_sum, planes_as_written, arguments, FLOAT, roundings, device="cpu")
 
 
@@ -157,34 +165,47 @@ def test_long_phases_keep_their_rounding() -> None:
         assert bool((error <= EPS[FLOAT] * (3 * phase.abs() + 16)).all())
 
 
-# Each weight is a product of P quotients; gradients sum S·B of them, with random signs.
+def answer(x: Tensor, theta: Tensor, *others: Tensor) -> Tensor:
+    return first_order_answer(x, DrawnForces(theta, phases(theta), *others[:4]), *others[4:])
+
+
+def answer_as_written(
+    x: Tensor, theta: Tensor, amplitude: Tensor, centers: Tensor, scale: Tensor,
+    coefficients: Tensor, decay: Tensor, sensitivities: Tensor,
+) -> Tensor:  # fmt: skip
+    turned = turned_as_written(theta, phases(theta).double(), decay, sensitivities, amplitude)
+    waves = planes_as_written(x, theta.flatten(0, 1), turned.real, -turned.imag)
+    weights = sensitivities[..., None] * coefficients[:, None]  # S D Q M
+    return waves + bumps_as_written(x, centers, scale, decay, weights)
+
+
+def phases(theta: Tensor) -> Tensor:
+    """The same in any type."""
+    return uniform(*theta.shape[:2], low=0, high=6, seed=4).float()
+
+
+# As for bumps, and each weight of a wave is a product of P quotients.
 @needs_kernels
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(
-    ("forces", "waves", "inputs", "outputs", "samples"), [(2, 3, 2, 3, 4), (1, 5, 1, 1, 6)]
+    ("forces", "sets", "inputs", "outputs", "samples"),
+    [(2, 2, 2, 3, 4), (3, 1, 1, 2, 9), (1, 1, 3, 1, 2)],
 )
-def test_turned_amplitudes(
-    forces: int, waves: int, inputs: int, outputs: int, samples: int, together: bool
+def test_answers_of_drawn_forces(
+    forces: int, sets: int, inputs: int, outputs: int, samples: int, shared: bool
 ) -> None:
-    phase = uniform(forces, waves, low=0, high=6, seed=4).float()
-
-    def compiled(theta: Tensor, *others: Tensor) -> Tensor:
-        return torch.stack(turned_amplitudes(theta, phase, *others, together=together))
-
-    def as_written(theta: Tensor, *others: Tensor) -> Tensor:
-        turned = turned_as_written(theta, phase.double(), *others)
-        if together:
-            turned = turned.transpose(0, 1).flatten(1)[None]
-        return torch.stack((turned.real, -turned.imag))
-
     arguments = [
-        uniform(forces, waves, inputs, low=-3, high=3),
+        uniform(1 if shared else samples, 70, inputs, low=-2, high=2),
+        uniform(forces, 5, inputs, low=-3, high=3),
+        uniform(samples, forces, 5, seed=2),
+        uniform(sets, 4, inputs, low=-2, high=2),
+        uniform(sets, inputs, low=0.3, high=1.5),
+        uniform(samples, forces, 4, seed=3),
         uniform(outputs, inputs, low=0.3, high=3),
         uniform(outputs, forces, seed=1),
-        uniform(samples, forces, waves, seed=2),
     ]
-    roundings = 2 * (16 * inputs + samples + forces * waves)
-    compare(compiled, as_written, arguments, FLOAT, roundings, terms=1.0, device="cpu")
+    roundings = 32 * inputs * forces * 9 + 64
+    compare(answer, answer_as_written, arguments, FLOAT, roundings, terms=1.0, device="cpu")
 
 
 def rest_arguments(

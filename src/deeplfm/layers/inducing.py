@@ -25,7 +25,7 @@ from deeplfm.responses.backends import by_kernels, by_tables, natively
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
 from deeplfm.responses.fused.plane_waves import plane_sum
-from deeplfm.responses.native.planes import turned_amplitudes
+from deeplfm.responses.native.inducing import DrawnForces, first_order_answer
 from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
 
@@ -197,11 +197,16 @@ class InducingPath:
     ) -> Float[Tensor, "S N D"]:
         layer, force, x = self.layer, self.force, join(x, shared)
         wanted, x = x, x.to(force.theta)
-        coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         centers, ell = force.centers, force.lengthscale
+        if layer.one_kernel and len(centers) > 1:
+            centers, ell = centers[:1], ell[:1]
+        if self._is_simple and natively(x):
+            theta, phase, decay, sensitivities, amplitude = self._first_order()
+            drawn = DrawnForces(theta, phase, amplitude, centers, ell, force.coefficients)
+            return first_order_answer(x, drawn, decay, sensitivities) + layer.mean(x)
+        coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         if layer.one_kernel:
             coefficients = coefficients.sum(2, keepdim=True)
-            centers, ell = centers[:1], ell[:1]
         bumps = bump_sum(
             layer.greens_function,
             x,
@@ -216,11 +221,8 @@ class InducingPath:
     def _waves(self, x: Tensor) -> Tensor:
         layer, force = self.layer, self.force
         g = layer.greens_function
-        if layer.memory == "infinite" and g.order == 1 and len(force.theta) == 1:
-            if by_kernels(x):
-                return self._waves_by_kernels(x)
-            if natively(x):
-                return self._compiled_waves(x)
+        if self._is_simple and by_kernels(x):
+            return self._waves_by_kernels(x)
         amplitude = layer.sensitivities[..., None] * force.amplitude[:, None]  # S D Q B
         if layer.memory == "zero" and g.order > 0:
             return _from_rest(layer, x, force, amplitude)
@@ -248,20 +250,17 @@ class InducingPath:
         from deeplfm.responses.fused.triton_turning import turned_amplitudes
 
         omega = self.force.theta[0].flatten(0, 1)
-        weights = turned_amplitudes(*self._turned())
+        weights = turned_amplitudes(*self._first_order())
         return plane_wave_sums(x, omega, *weights.unbind(), whole=True)
 
-    def _compiled_waves(self, x: Tensor) -> Tensor:
-        """The same, on a CPU."""
-        omega, samples = self.force.theta[0].flatten(0, 1), len(self.force.amplitude)
-        together = len(x) < samples
-        total = plane_sum(x, omega, *turned_amplitudes(*self._turned(), together=together))
-        if not together:
-            return total
-        columns: Tensor = total[0].unflatten(-1, (samples, -1))
-        return columns.transpose(0, 1)
+    @property
+    def _is_simple(self) -> bool:
+        """One ODE of first order along each input, with the same waves for all samples."""
+        layer = self.layer
+        first = layer.memory == "infinite" and layer.greens_function.order == 1
+        return first and len(self.force.theta) == 1
 
-    def _turned(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    def _first_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         """What an ODE of first order makes weights of waves from."""
         force, g = self.force, self.layer.greens_function
         (factor,), gain = g.factors, g.gain()

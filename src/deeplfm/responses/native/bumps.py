@@ -44,30 +44,40 @@ class _BumpSums(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, *others: Tensor) -> Tensor:
-        centers, scale, decay, weights = (part.contiguous() for part in others)
-        ctx.save_for_backward(x, centers, scale, decay, weights)
-        out = x.new_empty(len(weights), x.shape[1], len(decay))
-        job, elements = _job(x, centers, scale, decay, weights)
-        job.fill(out=out)
-        call("bump_sums", job, elements)
-        return out
+        parts = [part.contiguous() for part in others]
+        ctx.save_for_backward(x, *parts)
+        return sum_bumps(x, *parts)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
-        arguments = ctx.saved_tensors
-        x, centers, scale, decay, weights = arguments
-        job, elements = _job(*arguments)
-        sizes = [centers.numel(), scale.numel(), decay.numel()]
-        by_x, by_weights = x.new_empty(x.shape), x.new_empty(job.split.chunks, *weights.shape)
-        by_parameters = x.new_empty(job.split.tasks, sum(sizes))
-        job.fill(by_x=by_x, by_parameters=by_parameters, by_weights=by_weights, gradient=gradient)
-        job.g_s, job.g_n, job.g_d = gradient.stride()
-        call("bump_sums_backward", job, 2 * elements)
-        shapes = (centers.shape, scale.shape, decay.shape)
-        parts = by_parameters[0].split(sizes)
-        by_parts = (part.view(shape) for part, shape in zip(parts, shapes, strict=True))
-        return by_x, *by_parts, by_weights[0]
+        x, centers, scale, decay, weights = ctx.saved_tensors
+        return bumps_backward(x, centers, scale, decay, weights, gradient)
+
+
+def sum_bumps(x: Tensor, centers: Tensor, scale: Tensor, decay: Tensor, weights: Tensor) -> Tensor:
+    """The sums; no node."""
+    out = x.new_empty(len(weights), x.shape[1], len(decay))
+    job, elements = _job(x, centers, scale, decay, weights)
+    job.fill(out=out)
+    call("bump_sums", job, elements)
+    return out
+
+
+def bumps_backward(
+    x: Tensor, centers: Tensor, scale: Tensor, decay: Tensor, weights: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Gradients in all of these."""
+    job, elements = _job(x, centers, scale, decay, weights)
+    sizes = [centers.numel(), scale.numel(), decay.numel()]
+    by_x, by_weights = x.new_empty(x.shape), x.new_empty(job.split.chunks, *weights.shape)
+    by_parameters = x.new_empty(job.split.tasks, sum(sizes))
+    job.fill(by_x=by_x, by_parameters=by_parameters, by_weights=by_weights, gradient=gradient)
+    job.g_s, job.g_n, job.g_d = gradient.stride()
+    call("bump_sums_backward", job, 2 * elements)
+    by_centers, by_scale, by_decay = by_parameters[0].split(sizes)
+    shaped = by_centers.view(centers.shape), by_scale.view(scale.shape), by_decay.view(decay.shape)
+    return by_x, *shaped, by_weights[0]
 
 
 def _job(

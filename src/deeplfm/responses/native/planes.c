@@ -1,6 +1,6 @@
 /* Sums of plane waves, which run along all inputs at once, and the weights that an ODE gives them.
 
-       sums[s,n,c] = sum_b cos(omega_b x_n) cosine[s,b,c] + sin(omega_b x_n) sine[s,b,c]
+       sums[s,n,c] += sum_b cos(omega_b x_n) cosine[s,b,c] + sin(omega_b x_n) sine[s,b,c]
 
    No wave is kept: a task walks over them with a block of points in the nearest cache. */
 #include <complex.h>
@@ -11,15 +11,15 @@
 typedef struct {
     Split split;
     int inputs, columns, waves;
-    const float *x; /* [S, N, P], with strides */
+    const float *x; /* [batches, N, P], with strides */
     long x_s, x_n, x_p;
     const float *omega, *cosine, *sine; /* [B,P] [S,B,C] [S,B,C] */
     float *out;                         /* [S,N,C] */
     const float *gradient;              /* [S,N,C], with strides */
     long g_s, g_n, g_c;
-    float *by_x;       /* [S, N, P] */
+    float *by_x;       /* [batches, N, P], added to */
     float *by_omega;   /* [tasks, B, P] */
-    float *by_weights; /* [chunks, S, 2, B, C] */
+    float *by_weights; /* [chunks, 2, S, B, C] */
 } Job;
 
 /* cos and sin of a wave; each input has its whole turns taken off, or rounding would take more. */
@@ -44,71 +44,92 @@ static void waves(const float *x, const float *omega, int inputs, float *cosine,
 
 static bool forward(const void *argument, int task) {
     const Job *job = argument;
-    int P = job->inputs, C = job->columns, B = job->waves;
+    int P = job->inputs, C = job->columns, B = job->waves, E = job->split.each;
     Part part = part_of(&job->split, task);
-    float *x = scratch((long)(P + 2 + C) * BLOCK);
+    float *x = scratch((long)(P + 2 + E * C) * BLOCK);
     if (x == NULL) return false;
     float *cosine = x + P * BLOCK, *sine = cosine + BLOCK, *total = sine + BLOCK;
-    const float *even = job->cosine + (long)part.batch * B * C;
-    const float *odd = job->sine + (long)part.batch * B * C;
+    long first = (long)part.batch * E, size = (long)B * C;
     for (int from = part.from; from < part.to; from += BLOCK) {
         int count = part.to - from < BLOCK ? part.to - from : BLOCK, n = padded(count);
         for (int p = 0; p < P; p++)
             load(job->x + part.batch * job->x_s + from * job->x_n + p * job->x_p, job->x_n, count,
                  x + p * BLOCK);
-        memset(total, 0, sizeof(float) * C * BLOCK);
+        memset(total, 0, sizeof(float) * E * C * BLOCK);
         for (int b = 0; b < B; b++) {
             waves(x, job->omega + b * P, P, cosine, sine, n);
-            for (int c = 0; c < C; c++) {
-                float *own = total + c * BLOCK, a = even[b * C + c], s = odd[b * C + c];
-                SIMD for (int i = 0; i < n; i++) own[i] += a * cosine[i] + s * sine[i];
-            }
+            for (int e = 0; e < E; e++)
+                for (int c = 0; c < C; c++) {
+                    long at = (first + e) * size + b * C + c;
+                    float *own = total + (e * C + c) * BLOCK;
+                    float even = job->cosine[at], odd = job->sine[at];
+                    SIMD for (int i = 0; i < n; i++) own[i] += even * cosine[i] + odd * sine[i];
+                }
         }
-        float *out = job->out + ((long)part.batch * job->split.points + from) * C;
-        for (int i = 0; i < count; i++)
-            for (int c = 0; c < C; c++) out[(long)i * C + c] = total[c * BLOCK + i];
+        for (int e = 0; e < E; e++) {
+            float *out = job->out + ((first + e) * job->split.points + from) * C;
+            for (int i = 0; i < count; i++)
+                for (int c = 0; c < C; c++)
+                    out[(long)i * C + c] += total[(e * C + c) * BLOCK + i];
+        }
     }
     return true;
 }
 
+/* One wave: gradients of its weights, and the slope along its phase. */
+static void wave_backward(const Job *job, int first, int b, const float *cosine, const float *sine,
+                          const float *gradient, float *by_weights, float *slope, float *other,
+                          int n) {
+    int C = job->columns, E = job->split.each;
+    long size = (long)job->waves * C, samples = (long)job->split.batches * E;
+    memset(slope, 0, sizeof(float) * BLOCK);
+    memset(other, 0, sizeof(float) * BLOCK);
+    for (int e = 0; e < E; e++)
+        for (int c = 0; c < C; c++) {
+            const float *own = gradient + (e * C + c) * BLOCK;
+            long at = (first + e) * size + b * C + c;
+            float even = job->cosine[at], odd = job->sine[at], by_even = 0, by_odd = 0;
+#pragma omp simd reduction(+ : by_even, by_odd)
+            for (int i = 0; i < n; i++) {
+                slope[i] += odd * own[i];
+                other[i] += even * own[i];
+                by_even += own[i] * cosine[i];
+                by_odd += own[i] * sine[i];
+            }
+            by_weights[at] += by_even;
+            by_weights[samples * size + at] += by_odd;
+        }
+    SIMD for (int i = 0; i < n; i++) slope[i] = slope[i] * cosine[i] - other[i] * sine[i];
+}
+
 static bool backward(const void *argument, int task) {
     const Job *job = argument;
-    int P = job->inputs, C = job->columns, B = job->waves;
+    int P = job->inputs, C = job->columns, B = job->waves, E = job->split.each;
     Part part = part_of(&job->split, task);
-    float *x = scratch((long)(2 * P + 4 + C) * BLOCK);
+    float *x = scratch((long)(2 * P + 4 + E * C) * BLOCK);
     if (x == NULL) return false;
     float *by_x = x + P * BLOCK, *cosine = by_x + P * BLOCK, *sine = cosine + BLOCK;
     float *slope = sine + BLOCK, *other = slope + BLOCK, *gradient = other + BLOCK;
-    long size = (long)B * C;
-    const float *even = job->cosine + part.batch * size, *odd = job->sine + part.batch * size;
-    float *by_even =
-        job->by_weights + ((long)part.chunk * job->split.batches + part.batch) * 2 * size;
-    float *by_odd = by_even + size, *by_omega = job->by_omega + (long)task * B * P;
-    memset(by_even, 0, sizeof(float) * 2 * size);
+    long first = (long)part.batch * E, size = (long)B * C, all = size * job->split.batches * E;
+    float *by_weights = job->by_weights + part.chunk * 2 * all;
+    float *by_omega = job->by_omega + (long)task * B * P;
+    memset(by_weights + first * size, 0, sizeof(float) * E * size);
+    memset(by_weights + all + first * size, 0, sizeof(float) * E * size);
     memset(by_omega, 0, sizeof(float) * B * P);
     for (int from = part.from; from < part.to; from += BLOCK) {
         int count = part.to - from < BLOCK ? part.to - from : BLOCK, n = padded(count);
         for (int p = 0; p < P; p++)
             load(job->x + part.batch * job->x_s + from * job->x_n + p * job->x_p, job->x_n, count,
                  x + p * BLOCK);
-        for (int c = 0; c < C; c++)
-            load_or_zero(job->gradient + part.batch * job->g_s + from * job->g_n + c * job->g_c,
-                         job->g_n, count, gradient + c * BLOCK);
+        for (int e = 0; e < E; e++)
+            for (int c = 0; c < C; c++)
+                load_or_zero(
+                    job->gradient + (first + e) * job->g_s + from * job->g_n + c * job->g_c,
+                    job->g_n, count, gradient + (e * C + c) * BLOCK);
         memset(by_x, 0, sizeof(float) * P * BLOCK);
         for (int b = 0; b < B; b++) {
             waves(x, job->omega + b * P, P, cosine, sine, n);
-            memset(slope, 0, sizeof(float) * 2 * BLOCK);
-            for (int c = 0; c < C; c++) {
-                const float *own = gradient + c * BLOCK;
-                float a = even[b * C + c], s = odd[b * C + c];
-                SIMD for (int i = 0; i < n; i++) {
-                    slope[i] += s * own[i];
-                    other[i] += a * own[i];
-                }
-                by_even[b * C + c] += dot(own, cosine, n);
-                by_odd[b * C + c] += dot(own, sine, n);
-            }
-            SIMD for (int i = 0; i < n; i++) slope[i] = slope[i] * cosine[i] - other[i] * sine[i];
+            wave_backward(job, first, b, cosine, sine, gradient, by_weights, slope, other, n);
             for (int p = 0; p < P; p++) {
                 float omega = job->omega[b * P + p], *along = by_x + p * BLOCK;
                 SIMD for (int i = 0; i < n; i++) along[i] += omega * slope[i];
@@ -117,7 +138,7 @@ static bool backward(const void *argument, int task) {
         }
         float *out = job->by_x + ((long)part.batch * job->split.points + from) * P;
         for (int i = 0; i < count; i++)
-            for (int p = 0; p < P; p++) out[i * P + p] = by_x[p * BLOCK + i];
+            for (int p = 0; p < P; p++) out[i * P + p] += by_x[p * BLOCK + i];
     }
     return true;
 }
@@ -130,7 +151,7 @@ int plane_sums(const Job *job, int threads) {
 int plane_sums_backward(const Job *job, int threads) {
     if (!each_task(backward, job, tasks_of(&job->split), threads)) return 0;
     long width = (long)job->waves * job->inputs;
-    long weights = 2L * job->split.batches * job->waves * job->columns;
+    long weights = 2L * job->split.batches * job->split.each * job->waves * job->columns;
     add_rows(job->by_omega, tasks_of(&job->split), width, job->by_omega);
     add_rows(job->by_weights, job->split.chunks, weights, job->by_weights);
     return 1;
@@ -140,11 +161,10 @@ int plane_sums_backward(const Job *job, int threads) {
 
        cosine - j sine = sensitivity[d,q] amplitude[s,q,b] e^{j phase_b} / prod_p (decay_dp + j omega_bp)
 
-   each [S,B,D] in any order, `of_*` its strides. Small: on one thread, in double precision. */
+   each [S,B,D]. Small: on one thread, in double precision. */
 typedef struct {
     int samples, inputs, outputs, forces, count;
     const float *omega, *phase, *decay, *sensitivities, *amplitude; /* [QB,P] [QB] [D,P] [D,Q] [S,QB] */
-    long of_s, of_b, of_d;
     float *cosine, *sine;                                          /* with gradients: these in turn */
     float *by_omega, *by_decay, *by_sensitivities, *by_amplitude;
 } Turn;
@@ -164,7 +184,7 @@ int turned(const Turn *job, int threads) {
             double complex value = answer(job, b, d) * job->sensitivities[d * Q + b / job->count];
             double real = creal(value), imag = cimag(value);
             for (int s = 0; s < job->samples; s++) {
-                long at = s * job->of_s + b * job->of_b + d * job->of_d;
+                long at = ((long)s * B + b) * job->outputs + d;
                 float amplitude = job->amplitude[(long)s * B + b];
                 job->cosine[at] = (float)(amplitude * real);
                 job->sine[at] = (float)(-amplitude * imag);
@@ -183,7 +203,7 @@ int turned_backward(const Turn *job, int threads) {
             double complex value = answer(job, b, d), total = 0;
             float sensitivity = job->sensitivities[d * Q + q];
             for (int s = 0; s < job->samples; s++) {
-                long at = s * job->of_s + b * job->of_b + d * job->of_d;
+                long at = ((long)s * B + b) * job->outputs + d;
                 double complex gradient = job->cosine[at] + I * job->sine[at];
                 total += job->amplitude[(long)s * B + b] * gradient;
                 job->by_amplitude[(long)s * B + b] += (float)(sensitivity * creal(gradient * value));
