@@ -165,7 +165,8 @@ def test_long_phases_keep_their_rounding() -> None:
 
 
 def answer(x: Tensor, theta: Tensor, *others: Tensor) -> Tensor:
-    return first_order_answer(x, DrawnForces(theta, phases(theta), *others[:4]), *others[4:])
+    drawn = DrawnForces(theta[None], phases(theta)[None], *others[:4])
+    return first_order_answer(x, drawn, *others[4:])
 
 
 def answer_as_written(

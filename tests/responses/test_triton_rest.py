@@ -63,6 +63,13 @@ def test_values_and_gradients(size: Sizes, dtype: torch.dtype) -> None:
     compare(fused, rest_as_written, arguments(size), dtype, roundings=16 * (terms + 5))
 
 
+def test_an_ode_that_grows() -> None:
+    """A negative decay, over a stretch on which it makes ten times as much."""
+    x, shared, omega, decay, *others = arguments(Sizes(2, 9, 2, 2, 1, 1, 1, 3))
+    given = [x, shared, omega, -0.8 * decay / decay.max(), *others]
+    compare(fused, rest_as_written, given, torch.float64, roundings=16 * 11 * 11)
+
+
 def test_strided_arguments() -> None:
     """Columns of a wider tensor, transposed ones, and a gradient of stride 0."""
     x, shared, omega, decay, amplitude, weights, offset = arguments(Sizes(2, 5, 2, 2, 2, 1, 2, 2))

@@ -201,9 +201,10 @@ class InducingPath:
         if layer.one_kernel and len(centers) > 1:
             centers, ell = centers[:1], ell[:1]
         if self._is_simple and natively(x):
-            theta, phase, decay, sensitivities, amplitude = self._first_order()
-            drawn = DrawnForces(theta, phase, amplitude, centers, ell, force.coefficients)
-            return first_order_answer(x, drawn, decay, sensitivities) + layer.mean(x)
+            waves = (force.theta, force.phase, force.amplitude)
+            drawn = DrawnForces(*waves, centers, ell, force.coefficients)
+            answer = first_order_answer(x, drawn, *self._first_order()).to(wanted)
+            return answer if layer.mean_weights is None else answer + layer.mean(wanted)
         coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         if layer.one_kernel:
             coefficients = coefficients.sum(2, keepdim=True)
@@ -249,9 +250,9 @@ class InducingPath:
         from deeplfm.responses.fused.triton_planes import plane_wave_sums
         from deeplfm.responses.fused.triton_turning import turned_amplitudes
 
-        omega = self.force.theta[0].flatten(0, 1)
-        weights = turned_amplitudes(*self._first_order())
-        return plane_wave_sums(x, omega, *weights.unbind(), whole=True)
+        theta, phase, amplitude = self.force.theta[0], self.force.phase[0], self.force.amplitude
+        weights = turned_amplitudes(theta, phase, *self._first_order(), amplitude)
+        return plane_wave_sums(x, theta.flatten(0, 1), *weights.unbind(), whole=True)
 
     @property
     def _is_simple(self) -> bool:
@@ -260,14 +261,14 @@ class InducingPath:
         first = layer.memory == "infinite" and layer.greens_function.order == 1
         return first and len(self.force.theta) == 1
 
-    def _first_order(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """What an ODE of first order makes weights of waves from."""
-        force, g = self.force, self.layer.greens_function
+    def _first_order(self) -> tuple[Tensor, Tensor]:
+        """The decays of an ODE of first order, and the sensitivities with its gain."""
+        g = self.layer.greens_function
         (factor,), gain = g.factors, g.gain()
         sensitivities: Tensor = self.layer.sensitivities
         if isinstance(gain, Tensor):
             sensitivities = sensitivities * reduce(torch.mul, gain.unbind(-1))[:, None]
-        return force.theta[0], force.phase[0], factor[0], sensitivities, force.amplitude
+        return factor[0], sensitivities
 
 
 def _from_rest(layer: InducingLayer, x: Tensor, force: ForcePath, amplitude: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ _COSINE_64 = tl.constexpr(
         3.500312073703762201e-9,
     )
 )
-# (1 - e^{-u})/u in u for 0 ≤ u ≤ ½.
+# (1 - e^{-u})/u in u for |u| ≤ ½.
 _RISE_32 = tl.constexpr(
     (
         1.0,
@@ -219,14 +219,14 @@ def half_waves(x, high, low):
 @triton.jit
 @no_type_check
 def rise_and_fade(u):
-    """1 - e^{-u} and e^{-u} for u ≥ 0, the first to rounding near 0 too."""
+    """1 - e^{-u} and e^{-u}, the first to rounding near 0 too."""
     fade = tl.exp(-u)
-    near = tl.minimum(u, 0.5)
+    near = tl.where(tl.abs(u) < 0.5, u, 0.0)
     if u.dtype == tl.float64:
         rise = near * _polynomial(near, _RISE_64, 14)
     else:
         rise = near * _polynomial(near, _RISE_32, 8)
-    return tl.where(u < 0.5, rise, 1 - fade), fade
+    return tl.where(tl.abs(u) < 0.5, rise, 1 - fade), fade
 
 
 @triton.jit

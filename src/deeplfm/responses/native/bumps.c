@@ -22,6 +22,7 @@ typedef struct {
     float *by_x;          /* [batches, N, P] */
     float *by_parameters; /* [tasks, QMP + QP + DP] */
     float *by_weights;    /* [chunks, S, D, Q, M] */
+    float *by_centers, *by_scale, *by_decay;
 } Job;
 
 /* k_0 and k_1 of the response: `far` ahead of a center the growing part is one exponent. */
@@ -235,13 +236,19 @@ int bump_sums(const Job *job, int threads) {
     return each_task(forward, job, tasks_of(&job->split), threads);
 }
 
-/* `by_parameters` and `by_weights` end as the sums over tasks and chunks, in their first row. */
+/* `by_weights` ends as the sum over chunks, in its first row; those of parameters are written. */
 int bump_sums_backward(const Job *job, int threads) {
     if (!each_task(backward, job, tasks_of(&job->split), threads)) return 0;
-    long width = (long)(job->forces * job->count + job->forces + job->outputs) * job->inputs;
+    int tasks = tasks_of(&job->split);
+    long centers = (long)job->forces * job->count * job->inputs, scales = job->forces * job->inputs;
+    long decays = (long)job->outputs * job->inputs, width = centers + scales + decays;
     long weights = (long)job->split.batches * job->split.each * job->outputs * job->forces *
                    job->count;
-    add_rows(job->by_parameters, tasks_of(&job->split), width, job->by_parameters);
-    add_rows(job->by_weights, job->split.chunks, weights, job->by_weights);
+    const float *rows = job->by_parameters;
+    add_rows(rows, tasks, width, centers, job->by_centers);
+    add_rows(rows + centers, tasks, width, scales, job->by_scale);
+    add_rows(rows + centers + scales, tasks, width, decays, job->by_decay);
+    if (job->split.chunks > 1)
+        add_rows(job->by_weights, job->split.chunks, weights, weights, job->by_weights);
     return 1;
 }

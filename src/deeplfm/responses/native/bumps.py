@@ -23,7 +23,8 @@ class _Bumps(Job):
         *((name, LONG) for name in ("x_s", "x_n", "x_p")),
         *((name, ARRAY) for name in ("centers", "scale", "decay", "weights", "out", "gradient")),
         *((name, LONG) for name in ("g_s", "g_n", "g_d")),
-        *((name, ARRAY) for name in ("by_x", "by_parameters", "by_weights")),
+        *((f"by_{name}", ARRAY) for name in ("x", "parameters", "weights")),
+        *((f"by_{name}", ARRAY) for name in ("centers", "scale", "decay")),
     )
 
 
@@ -69,15 +70,14 @@ def bumps_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients in all of these."""
     job, elements = _job(x, centers, scale, decay, weights)
-    sizes = [centers.numel(), scale.numel(), decay.numel()]
     by_x, by_weights = x.new_empty(x.shape), x.new_empty(job.split.chunks, *weights.shape)
-    by_parameters = x.new_empty(job.split.tasks, sum(sizes))
+    by_parameters = x.new_empty(job.split.tasks, centers.numel() + scale.numel() + decay.numel())
+    by = [torch.empty_like(part) for part in (centers, scale, decay)]
     job.fill(by_x=by_x, by_parameters=by_parameters, by_weights=by_weights, gradient=gradient)
+    job.fill(by_centers=by[0], by_scale=by[1], by_decay=by[2])
     job.g_s, job.g_n, job.g_d = gradient.stride()
     call("bump_sums_backward", job, 2 * elements)
-    by_centers, by_scale, by_decay = by_parameters[0].split(sizes)
-    shaped = by_centers.view(centers.shape), by_scale.view(scale.shape), by_decay.view(decay.shape)
-    return by_x, *shaped, by_weights[0]
+    return by_x, by[0], by[1], by[2], by_weights[0]
 
 
 def _job(

@@ -19,8 +19,8 @@ from deeplfm.responses.native.planes import add_planes, planes_backward, turned,
 class DrawnForces(NamedTuple):
     """Waves that carry the prior, and bumps of Q sets of centers, or of one set for all forces."""
 
-    theta: Float[Tensor, "Q B P"]
-    phase: Float[Tensor, "Q B"]
+    theta: Float[Tensor, "1 Q B P"]
+    phase: Float[Tensor, "1 Q B"]
     amplitude: Float[Tensor, "S Q B"]
     centers: Float[Tensor, "Q2 M P"]
     lengthscale: Float[Tensor, "Q2 P"]
@@ -50,7 +50,7 @@ class _Answer(torch.autograd.Function):
         weights = _weights(coefficients, sensitivities, len(centers) == 1)
         cosine, sine = turned(*parts)
         total = sum_bumps(x, centers, scale, decay, weights)
-        add_planes(x, theta.flatten(0, 1), cosine, sine, total)
+        add_planes(x, theta, cosine, sine, total)
         ctx.save_for_backward(x, *parts, centers, scale, coefficients, weights, cosine, sine)
         return total
 
@@ -62,9 +62,7 @@ class _Answer(torch.autograd.Function):
         by_x, by_centers, by_scale, by_decay, by_weights = bumps_backward(
             x, centers, scale, decay, weights, gradient
         )
-        by_omega, by_cosine, by_sine = planes_backward(
-            x, theta.flatten(0, 1), cosine, sine, gradient, by_x
-        )
+        by_omega, by_cosine, by_sine = planes_backward(x, theta, cosine, sine, gradient, by_x)
         by_coefficients, by_sensitivities = _by_weights(
             by_weights, coefficients, sensitivities, len(centers) == 1
         )
@@ -73,12 +71,12 @@ class _Answer(torch.autograd.Function):
             parts, by_cosine, by_sine, (by_omega, by_decay, by_sensitivities, by_amplitude)
         )
         by_waves_and_bumps = (by_amplitude, by_centers, by_scale, by_coefficients)
-        return by_x, by_omega.view_as(theta), None, *by_waves_and_bumps, by_decay, by_sensitivities
+        return by_x, by_omega, None, *by_waves_and_bumps, by_decay, by_sensitivities
 
 
 def _weights(coefficients: Tensor, sensitivities: Tensor, together: bool) -> Tensor:
     """Of each output, [S, D, Q2, M]; forces with the same bumps are added up."""
-    if together:
+    if together and coefficients.shape[1] > 1:
         return torch.matmul(sensitivities, coefficients)[:, :, None]
     return sensitivities[..., None] * coefficients[:, None]
 

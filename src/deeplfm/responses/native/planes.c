@@ -152,8 +152,8 @@ int plane_sums_backward(const Job *job, int threads) {
     if (!each_task(backward, job, tasks_of(&job->split), threads)) return 0;
     long width = (long)job->waves * job->inputs;
     long weights = 2L * job->split.batches * job->split.each * job->waves * job->columns;
-    add_rows(job->by_omega, tasks_of(&job->split), width, job->by_omega);
-    add_rows(job->by_weights, job->split.chunks, weights, job->by_weights);
+    add_rows(job->by_omega, tasks_of(&job->split), width, width, job->by_omega);
+    add_rows(job->by_weights, job->split.chunks, weights, weights, job->by_weights);
     return 1;
 }
 

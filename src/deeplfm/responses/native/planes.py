@@ -91,15 +91,16 @@ def planes_backward(
 
 def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[_Planes, int]:
     """What both directions are told, and how many waves there are."""
-    job = _Planes(split_of(x, len(cosine)), x.shape[2], cosine.shape[-1], len(omega))
+    _, waves, columns = cosine.shape
+    job = _Planes(split_of(x, len(cosine)), x.shape[2], columns, waves)
     job.fill(x=x, omega=omega, cosine=cosine, sine=sine)
     job.x_s, job.x_n, job.x_p = x.stride()
-    return job, x.shape[0] * x.shape[1] * len(omega)
+    return job, x.shape[0] * x.shape[1] * waves
 
 
 def turned(
-    theta: Float[Tensor, "Q B P"],
-    phase: Float[Tensor, "Q B"],
+    theta: Float[Tensor, "1 Q B P"],
+    phase: Float[Tensor, "1 Q B"],
     decay: Float[Tensor, "D P"],
     sensitivities: Float[Tensor, "D Q"],
     amplitude: Float[Tensor, "S Q B"],
@@ -128,7 +129,7 @@ def turned_backward(
 
 def _turn(parts: Sequence[Tensor]) -> _Turn:
     theta, phase, decay, sensitivities, amplitude = parts
-    forces, count, inputs = theta.shape
+    _, forces, count, inputs = theta.shape
     job = _Turn(len(amplitude), inputs, len(decay), forces, count)
     job.fill(omega=theta, phase=phase, decay=decay)
     job.fill(sensitivities=sensitivities, amplitude=amplitude)

@@ -26,7 +26,7 @@ int rest_table(const Rest *job, int threads) {
 void rest_parameters(const Rest *job) {
     int Q = job->forces, R = job->count, inputs = job->last - job->first;
     long width = (long)job->groups * inputs * (3 * Q * R + 1);
-    add_rows(job->by_table, tasks_of(&job->split), width, job->by_table);
+    add_rows(job->by_table, tasks_of(&job->split), width, width, job->by_table);
     double root = 1 / sqrt(R);
     for (int g = 0; g < job->groups; g++)
         for (int p = job->first; p < job->last; p++) {

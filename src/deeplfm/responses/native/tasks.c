@@ -82,10 +82,10 @@ float *scratch(long floats) {
     return held->memory;
 }
 
-void add_rows(const float *rows, int count, long width, float *total) {
+void add_rows(const float *rows, int count, long stride, long width, float *total) {
     for (long k = 0; k < width; k++) {
         double sum = 0;
-        for (int row = 0; row < count; row++) sum += rows[row * width + k];
+        for (int row = 0; row < count; row++) sum += rows[row * stride + k];
         total[k] = (float)sum;
     }
 }

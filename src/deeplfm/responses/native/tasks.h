@@ -11,8 +11,8 @@ bool each_task(Body body, const void *job, int count, int threads);
 /* This thread's own memory, until it asks again; NULL where there is none. */
 float *scratch(long floats);
 
-/* A sum over `rows` of a table, into `total`. */
-void add_rows(const float *rows, int count, long width, float *total);
+/* A sum over `count` rows, `stride` apart, into `total`, which may be the first of them. */
+void add_rows(const float *rows, int count, long stride, long width, float *total);
 
 /* Samples that have inputs of their own are a task each; points of few are divided. */
 typedef struct {
