@@ -1,6 +1,7 @@
 """The draw in training against the plain formulas, differentiated by autograd."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,8 +12,21 @@ from torch import Tensor
 from deeplfm.forces import InducingPosterior, SquaredExponential
 from deeplfm.forces.matheron import Numbers, matheron_draw, random_numbers
 from deeplfm.forces.prior import squared_exponential
+from deeplfm.responses.native import library
+from deeplfm.responses.native.matheron import matheron_draw as compiled_draw
 
 f64 = torch.float64
+Rule = Callable[..., tuple[Tensor, Tensor]]
+
+
+@pytest.fixture(params=["torch", "compiled"])
+def rule(request: pytest.FixtureRequest) -> Rule:
+    """Both ways to draw; the compiled one knows float32 alone."""
+    if request.param == "compiled" and not library.is_built():
+        pytest.skip("no compiled kernels here")
+    return matheron_draw if request.param == "torch" else compiled_draw
+
+
 GRAM = 1e-3  # the jitter of most tests: condition numbers are at most M/ε
 
 
@@ -72,10 +86,12 @@ def plain(posterior: InducingPosterior, numbers: Numbers) -> tuple[Tensor, Tenso
     return theta, (variance[:, None, None] * solved).permute(2, 0, 1)
 
 
-def drawn(posterior: InducingPosterior, numbers: Numbers) -> tuple[Tensor, Tensor]:
+def drawn(
+    posterior: InducingPosterior, numbers: Numbers, rule: Rule = matheron_draw
+) -> tuple[Tensor, Tensor]:
     prior = posterior.prior
     known = (posterior.inducing_inputs, prior.lengthscale_rows, prior.variance)
-    return matheron_draw(*known, posterior.whitened, posterior.relative_jitter, numbers)
+    return rule(*known, posterior.whitened, posterior.relative_jitter, numbers)
 
 
 def numbers_of(posterior: InducingPosterior, samples: int, basis: int) -> Numbers:
@@ -130,12 +146,18 @@ def test_values_and_gradients(
 
 
 @pytest.mark.parametrize("own_z", [True, False])
-def test_float32_parameters_have_float64_factors(own_z: bool) -> None:
+@pytest.mark.parametrize("own_ell", [True, False])
+@pytest.mark.parametrize(("forces", "inputs", "samples"), [(2, 1, 3), (1, 3, 1), (3, 2, 10)])
+def test_float32_parameters_have_float64_factors(
+    rule: Rule, own_z: bool, own_ell: bool, forces: int, inputs: int, samples: int
+) -> None:
     """Points so near to each other that a Gram matrix of float32 would spoil c, 60 times more."""
     jitter, points = 1e-5, 12
-    posterior = posterior_of(2, 1, points, own_z=own_z, jitter=jitter, spread=0.1).float()
-    numbers = numbers_of(posterior, 3, 4)
-    found, wanted = drawn(posterior, numbers), plain(posterior, numbers)
+    posterior = posterior_of(
+        forces, inputs, points, own_z=own_z, own_ell=own_ell, jitter=jitter, spread=0.1
+    ).float()
+    numbers = numbers_of(posterior, samples, 4)
+    found, wanted = drawn(posterior, numbers, rule), plain(posterior, numbers)
     assert found[0].dtype == found[1].dtype == torch.float32
     # The M entries of what is known at Z are a few ulp off, which grow by 1/ε at most.
     error = 4 * torch.finfo(torch.float32).eps * math.sqrt(points) / jitter
@@ -148,13 +170,13 @@ def test_float32_parameters_have_float64_factors(own_z: bool) -> None:
 
 
 @pytest.mark.parametrize("learnt", ["inducing_inputs", "lengthscale", "variance", "whitened"])
-def test_what_is_frozen_changes_no_other_gradient(learnt: str) -> None:
-    posterior = posterior_of(2, 2, 4)
+def test_what_is_frozen_changes_no_other_gradient(rule: Rule, learnt: str) -> None:
+    posterior = posterior_of(2, 2, 4).float()
     numbers = numbers_of(posterior, 3, 4)
-    whole = gradients(posterior, drawn(posterior, numbers))
+    whole = gradients(posterior, drawn(posterior, numbers, rule))
     for name, parameter in posterior.named_parameters():
         parameter.requires_grad_(learnt in name)
-    theta, coefficients = drawn(posterior, numbers)
+    theta, coefficients = drawn(posterior, numbers, rule)
     generator = torch.Generator().manual_seed(6)
     mixture = sum(
         (part * torch.randn(part.shape, generator=generator)).sum()
@@ -168,19 +190,19 @@ def test_what_is_frozen_changes_no_other_gradient(learnt: str) -> None:
             assert parameter.grad is None
 
 
-def test_a_force_whose_gram_matrix_fails_is_nan_and_no_other() -> None:
-    posterior = posterior_of(2, 1, 3, own_z=True, jitter=1e-19)  # lost in rounding
+def test_a_force_whose_gram_matrix_fails_is_nan_and_no_other(rule: Rule) -> None:
+    posterior = posterior_of(2, 1, 3, own_z=True, jitter=1e-19).float()  # lost in rounding
     with torch.no_grad():
         posterior.inducing_inputs[0] = torch.tensor([[0.0], [1.0], [1.0]])
         posterior.inducing_inputs[1] = torch.tensor([[0.0], [9.0], [18.0]])
-    _, coefficients = drawn(posterior, numbers_of(posterior, 2, 4))
+    _, coefficients = drawn(posterior, numbers_of(posterior, 2, 4), rule)
     assert coefficients[:, 0].isnan().all()
     assert coefficients[:, 1].isfinite().all()
 
 
-def test_gradients_are_not_differentiated_again() -> None:
-    posterior = posterior_of(1, 1, 3)
-    _, coefficients = drawn(posterior, numbers_of(posterior, 2, 4))
+def test_gradients_are_not_differentiated_again(rule: Rule) -> None:
+    posterior = posterior_of(1, 1, 3).float()
+    _, coefficients = drawn(posterior, numbers_of(posterior, 2, 4), rule)
     z = posterior.inducing_inputs
     (once,) = torch.autograd.grad(coefficients.square().sum(), z, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):

@@ -7,6 +7,7 @@ Owns Z and q(v). Gram matrices and factors are float64 whatever the type of the 
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import final
 
@@ -105,14 +106,16 @@ class InducingPosterior(nn.Module):
         generator: torch.Generator | None = None,
         *,
         in_training: bool = False,
+        rule: Callable[..., tuple[Tensor, Tensor]] = matheron_draw,
     ) -> ForcePath:
         """Functions from the posterior by Matheron's rule, each with its own prior basis.
 
         In training they share one basis, and nothing waits for the device: a Gram matrix that is
-        not positive definite makes NaN, which the loop finds later.
+        not positive definite makes NaN, which the loop finds later. `rule` may be another way to
+        compute the same as `matheron_draw`.
         """
         if in_training:
-            return self._draw_in_training(num_samples, num_basis, generator)
+            return self._draw_in_training(num_samples, num_basis, generator, rule)
         path = self.prior.draw(num_samples, num_basis, generator)
         whitened = self.whitened.draw(num_samples, generator)
         eta = normal(whitened.shape, generator, whitened)
@@ -130,16 +133,18 @@ class InducingPosterior(nn.Module):
         return replace(path, centers=z, coefficients=coefficients.to(path.theta.dtype))
 
     def _draw_in_training(
-        self, num_samples: int, num_basis: int, generator: torch.Generator | None
+        self,
+        num_samples: int,
+        num_basis: int,
+        generator: torch.Generator | None,
+        rule: Callable[..., tuple[Tensor, Tensor]],
     ) -> ForcePath:
         check_count("num_samples", num_samples)
         check_count("num_basis", num_basis)
         z, whitened = self.inducing_inputs, self.whitened
         numbers = random_numbers(num_samples, num_basis, whitened.shift, z.shape[-1], generator)
         ell, variance = self.prior.lengthscale_rows, self.prior.variance
-        theta, coefficients = matheron_draw(
-            z, ell, variance, whitened, self.relative_jitter, numbers
-        )
+        theta, coefficients = rule(z, ell, variance, whitened, self.relative_jitter, numbers)
         return ForcePath(
             theta=theta,
             phase=numbers.phase,

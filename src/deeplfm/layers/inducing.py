@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
+from deeplfm.forces.matheron import matheron_draw
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import Layer, join
@@ -25,6 +26,7 @@ from deeplfm.responses.backends import by_kernels, by_tables, natively
 from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
 from deeplfm.responses.fused.plane_waves import plane_sum
+from deeplfm.responses.native import matheron as native_matheron
 from deeplfm.responses.native.inducing import DrawnForces, first_order_answer
 from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
@@ -101,7 +103,12 @@ class InducingLayer(Layer):
         self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
     ) -> "InducingPath":
         """One prior basis for all samples, bumps from tables; `local` changes nothing here."""
-        force = self.posterior.draw(num_samples, self.num_basis, generator, in_training=True)
+        z = self.posterior.inducing_inputs
+        compiled = natively(z) and z.shape[-2] <= native_matheron.MOST
+        rule = native_matheron.matheron_draw if compiled else matheron_draw
+        force = self.posterior.draw(
+            num_samples, self.num_basis, generator, in_training=True, rule=rule
+        )
         return InducingPath(self, force, interpolate=True)
 
     def kl(self) -> Float[Tensor, ""]:
