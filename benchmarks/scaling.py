@@ -133,8 +133,13 @@ def draw(rows: list[Row], path: Path) -> None:
     for panel, name in zip(panels, NAMES.values(), strict=True):
         panel.set_xlabel(name)
         panel.grid(alpha=0.2)
+        panel.xaxis.set_major_formatter(
+            lambda size, _: f"{size:g}" if size < 1e4 else f"{size:.0e}"
+        )
+        panel.xaxis.set_minor_formatter(lambda size, _: "")
     panels[0].set_ylabel("one step, ms")
-    panels[0].legend(fontsize=8)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
     figure.savefig(path)
 
 
