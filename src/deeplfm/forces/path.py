@@ -22,14 +22,15 @@ from deeplfm.shapes import as_tensors, check_finite
 class ForcePath:
     """S draws of Q forces over P inputs; with M = 0 there are no bumps.
 
-    S2 is S, or 1 where all draws share the frequencies and phases of one basis.
+    S2 is S, or 1 where all draws share the frequencies and phases of one basis; Q2 is Q, or 1
+    where all forces share centers and lengthscale.
     """
 
     theta: Float[Tensor, "S2 Q B P"]
     phase: Float[Tensor, "S2 Q B"]
     amplitude: Float[Tensor, "S Q B"]
-    centers: Float[Tensor, "Q M P"]
-    lengthscale: Float[Tensor, "Q P"]
+    centers: Float[Tensor, "Q2 M P"]
+    lengthscale: Float[Tensor, "Q2 P"]
     coefficients: Float[Tensor, "S Q M"]
 
     @property

@@ -102,7 +102,7 @@ class FourierPath:
         if isinstance(gain, Tensor):  # positive, as the amplitudes are made there
             amplitude = amplitude * gain
         arguments = (self.omega[0], factor[0], amplitude, weights, layer.offset)
-        if natively(x) and g.stable:
+        if natively(x, weights) and g.stable:
             return first_order_from_rest(own, shared, *arguments)
         if by_tables(x):
             return first_order_tables(own, shared, *arguments)

@@ -8,7 +8,7 @@ both through the ODE in closed form. W is a fixed mean function, if there is one
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple, final
 
@@ -27,7 +27,7 @@ from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
 from deeplfm.responses.fused.plane_waves import plane_sum
 from deeplfm.responses.native import matheron as native_matheron
-from deeplfm.responses.native.inducing import DrawnForces, first_order_answer
+from deeplfm.responses.native.inducing import first_order_answer
 from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
 
@@ -104,7 +104,7 @@ class InducingLayer(Layer):
     ) -> "InducingPath":
         """One prior basis for all samples, bumps from tables; `local` changes nothing here."""
         z = self.posterior.inducing_inputs
-        compiled = natively(z) and z.shape[-2] <= native_matheron.MOST
+        compiled = natively(z, z) and z.shape[-2] <= native_matheron.MOST
         rule = native_matheron.matheron_draw if compiled else matheron_draw
         force = self.posterior.draw(
             num_samples, self.num_basis, generator, in_training=True, rule=rule
@@ -207,10 +207,9 @@ class InducingPath:
         centers, ell = force.centers, force.lengthscale
         if layer.one_kernel and len(centers) > 1:
             centers, ell = centers[:1], ell[:1]
-        if self._is_simple and natively(x):
-            waves = (force.theta, force.phase, force.amplitude)
-            drawn = DrawnForces(*waves, centers, ell, force.coefficients)
-            answer = first_order_answer(x, drawn, *self._first_order()).to(wanted)
+            force = replace(force, centers=centers, lengthscale=ell)
+        if self._is_simple and natively(x, force.coefficients):
+            answer = first_order_answer(x, force, *self._first_order()).to(wanted)
             return answer if layer.mean_weights is None else answer + layer.mean(wanted)
         coefficients = layer.sensitivities[..., None] * force.coefficients[:, None]  # S D Q M
         if layer.one_kernel:

@@ -35,9 +35,9 @@ def up_to(level: Level) -> Iterator[None]:
         _level.reset(token)
 
 
-def natively(x: torch.Tensor) -> bool:
-    """Whether sums at `x` may be compiled kernels of the CPU."""
-    fits = x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0
+def natively(x: torch.Tensor, weights: torch.Tensor) -> bool:
+    """Whether sums at `x` with such weights may be compiled kernels of the CPU."""
+    fits = x.device.type == "cpu" and x.dtype == weights.dtype == torch.float32 and x.numel() > 0
     return fits and _level.get() == "native" and library.is_built()
 
 

@@ -45,7 +45,11 @@ def bump_sum(
     samples, outputs = coefficients.shape[:2]
     if x.shape[1] == 0:
         return x.new_zeros(samples, 0, outputs)
-    if memory == "infinite" and greens_function.order == 1 and (by_kernels(x) or natively(x)):
+    if (
+        memory == "infinite"
+        and greens_function.order == 1
+        and (by_kernels(x) or natively(x, coefficients))
+    ):
         return _first_order(greens_function, x, centers, lengthscale, coefficients)
     if interpolate and memory == "infinite" and by_tables(x):
         total = _smooth_sum(greens_function, x, centers, lengthscale, coefficients)
@@ -73,7 +77,7 @@ def _first_order(
     (factor,), gain = g.factors, g.gain()
     if isinstance(gain, Tensor):  # one per output and input, of each factor of the product
         coefficients = coefficients * reduce(torch.mul, gain.unbind(-1))[:, None, None]
-    if natively(x):
+    if natively(x, coefficients):
         return first_order_bump_sums(x, centers, lengthscale, factor[0], coefficients)
     from deeplfm.responses.fused import triton_bumps
 

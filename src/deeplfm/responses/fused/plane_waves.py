@@ -24,7 +24,7 @@ def plane_sum(
     sine: Float[Tensor, "S R C"],
 ) -> Float[Tensor, "S N C"]:
     """The sums of each sample at its own points."""
-    if natively(x):
+    if natively(x, cosine):
         return planes.plane_sum(x, frequency, cosine, sine)
     total: Tensor = _PlaneSum.apply(x, frequency, cosine, sine)
     return total

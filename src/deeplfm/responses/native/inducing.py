@@ -5,36 +5,28 @@
 All samples share the waves. Products over the inputs, each with its own decay (`bumps`, `planes`).
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from deeplfm.forces import ForcePath
 from deeplfm.responses.native.bumps import bumps_backward, sum_bumps
 from deeplfm.responses.native.planes import add_planes, planes_backward, turned, turned_backward
 
 
-class DrawnForces(NamedTuple):
-    """Waves that carry the prior, and bumps of Q sets of centers, or of one set for all forces."""
-
-    theta: Float[Tensor, "1 Q B P"]
-    phase: Float[Tensor, "1 Q B"]
-    amplitude: Float[Tensor, "S Q B"]
-    centers: Float[Tensor, "Q2 M P"]
-    lengthscale: Float[Tensor, "Q2 P"]
-    coefficients: Float[Tensor, "S Q M"]
-
-
 def first_order_answer(
     x: Float[Tensor, "S3 N P"],
-    forces: DrawnForces,
+    force: ForcePath,
     decay: Float[Tensor, "D P"],
     sensitivities: Float[Tensor, "D Q"],
 ) -> Float[Tensor, "S N D"]:
-    """float32; the phase has no gradient."""
-    answer: Tensor = _Answer.apply(x, *forces, decay, sensitivities)
+    """float32; the phase has no gradient. One set of centers may serve all forces."""
+    waves = (force.theta, force.phase, force.amplitude)
+    bumps = (force.centers, force.lengthscale, force.coefficients)
+    answer: Tensor = _Answer.apply(x, *waves, *bumps, decay, sensitivities)
     return answer
 
 
