@@ -47,7 +47,7 @@ clean:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "deeplfm needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 
-NATIVE := $(wildcard src/deeplfm/responses/native/*.[ch])
+NATIVE := $(wildcard src/deeplfm/sums/c/*.[ch])
 .venv/installed: pyproject.toml constraints.txt hatch_build.py $(NATIVE) | .venv/bin/python
 	$(PIP) install --constraint constraints.txt torch
 	$(PIP) install --constraint constraints.txt --editable .

@@ -1,4 +1,4 @@
-"""Compiled kernels come with the package, where there is a C compiler (`responses/native`)."""
+"""Compiled kernels come with the package, where there is a C compiler (`sums/c`)."""
 
 import runpy
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
-NATIVE = "src/deeplfm/responses/native"
+NATIVE = "src/deeplfm/sums/c"
 
 
 class KernelHook(BuildHookInterface):

@@ -22,13 +22,12 @@ from rich.console import Console
 from rich.table import Table
 
 import deeplfm as dlfm
-from deeplfm import files
-from deeplfm.data import Dataset, Scaling, dataset
-from deeplfm.datasets.cardiac import cardiac
-from deeplfm.datasets.series import Series
-from deeplfm.datasets.toy import toy
-from deeplfm.fitting import fit
+from deeplfm.data import Dataset, Scaling, dataset, files
+from deeplfm.data.cardiac import cardiac
+from deeplfm.data.series import Series
 from deeplfm.models import DeepLFM, Recipe
+from deeplfm.paper.datasets.toy import toy
+from deeplfm.regressor.fitting import fit
 
 
 def series(made: Series) -> Dataset:

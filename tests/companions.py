@@ -14,14 +14,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from deeplfm import FourierDLFM, files
-from deeplfm.data import dataset
-from deeplfm.datasets import cardiac
+from deeplfm import FourierDLFM
+from deeplfm.data import cardiac, dataset, files
+from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError, NumericalError, ProcessError
-from deeplfm.fitting import fit
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch
-from deeplfm.stored import Stored
+from deeplfm.regressor.fitting import fit
 from deeplfm.training import Company, Stage, Trainer, Training, join
 from deeplfm.training.distributed import ALONE
 from small_models import deep, deep_batch

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from deeplfm.predictive import Predictive
+from deeplfm.evaluation.predictive import Predictive
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.permutation(np.linspace(0, 2, 30))

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pytest
 import typer
 
-from deeplfm.cli import app
+from deeplfm.app.cli import app
 from test_house_rules import resolve
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

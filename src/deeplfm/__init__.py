@@ -4,7 +4,7 @@
 
 The front door: the estimator, recipes of deep models, physics (`FirstOrder`, `SecondOrder`,
 `LinearODE`, `NoDynamics`), and the exact kernel of a shallow model. Closed forms are in
-`deeplfm.responses`, scores in `deeplfm.metrics`, pictures in `deeplfm.plotting`.
+`deeplfm.responses`, scores in `deeplfm.evaluation.metrics`, pictures in `deeplfm.plotting`.
 """
 
 from importlib import import_module
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.greens_functions import FirstOrder, LinearODE, NoDynamics, SecondOrder
-from deeplfm.kernels import LatentForceKernel
 from deeplfm.likelihoods import Gaussian, StudentT
 from deeplfm.models import FourierDLFM, InducingDLFM
-from deeplfm.predictive import Predictive
+from deeplfm.models.latent_force_kernel import LatentForceKernel
 from deeplfm.training import Stage, Training
 
 if TYPE_CHECKING:
-    from deeplfm.estimator import DeepLFMRegressor, load
+    from deeplfm.regressor.estimator import DeepLFMRegressor, load
 
 _LAZY = {"DeepLFMRegressor", "load"}  # scikit-learn takes a second to import
 
@@ -55,7 +55,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module("deeplfm.estimator"), name)
+        return getattr(import_module("deeplfm.regressor.estimator"), name)
     raise AttributeError(f"module 'deeplfm' has no attribute {name!r}")
 
 

@@ -1,5 +1,5 @@
 """`python -m deeplfm` is the command `deeplfm`."""
 
-from deeplfm.cli import main
+from deeplfm.app.cli import main
 
 main()

@@ -14,9 +14,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from deeplfm.likelihoods import Gaussian, gaussian_log_density
+from deeplfm.likelihoods import Gaussian
 from deeplfm.models import DeepLFM
-from deeplfm.responses.backends import by_kernels, by_tables
+from deeplfm.sums.backends import by_kernels, by_tables
+from deeplfm.sums.torch.gaussian_density import gaussian_log_density
 
 
 class Batch(NamedTuple):
@@ -51,7 +52,7 @@ def elbo(model: DeepLFM, batch: Batch, path: Path) -> Terms:
         if by_tables(f):
             return Terms(gaussian_log_density(f, *known, _scale(batch)), model.kl())
         if by_kernels(f):
-            from deeplfm.responses.fused import triton_gaussian
+            from deeplfm.sums.triton import gaussian as triton_gaussian
 
             total = triton_gaussian.gaussian_log_density(f, *known, batch.total)
             return Terms(total, model.kl())

@@ -12,8 +12,8 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.responses import bump_response
-from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory
+from deeplfm.sums.wave_sum import wave_sum
 from small_models import deep, deep_batch, shallow
 
 SAMPLES = 20_000

@@ -5,7 +5,7 @@ import torch
 from torch.distributions import Normal, kl_divergence
 
 from deeplfm.layers.frequencies import Frequencies, Treatment
-from deeplfm.parameters import Quantity
+from deeplfm.variational.parameters import Quantity
 
 
 @pytest.mark.parametrize("treatment", ["fixed_noise", "resampled"])

@@ -11,9 +11,9 @@ import deeplfm as dlfm
 from deeplfm.forces import ForcePath
 from deeplfm.layers import InducingLayer
 from deeplfm.layers.inducing import InducingPath
-from deeplfm.responses.bump_tables import bump_table
 from deeplfm.responses.paths import path_response
 from deeplfm.shapes import Memory
+from deeplfm.sums.torch.bump_tables import bump_table
 from inducing_layers import any_q, f64, layer_of, matrix, points
 
 
@@ -64,7 +64,7 @@ def test_chunks_of_bumps_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None
         return [value.detach(), *gradients]
 
     whole = result()
-    monkeypatch.setattr("deeplfm.responses.bump_sums._CHUNK", 200)
+    monkeypatch.setattr("deeplfm.sums.bump_sum._CHUNK", 200)
     for one, other in zip(result(), whole, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.configs import from_json, to_json
 from deeplfm.data import Dataset, Scaling, dataset, fit_scaling
 from deeplfm.layers import FourierLayer
 from deeplfm.models import DeepLFM
+from deeplfm.regressor.settings import from_json, to_json
 
 
 def series(scale: float = 1.0) -> Dataset:

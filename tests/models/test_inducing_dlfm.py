@@ -10,13 +10,12 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.configs import from_json, to_json
-from deeplfm.data import Dataset, Scaling, dataset, fit_scaling
-from deeplfm.datasets import cardiac
+from deeplfm.data import Dataset, Scaling, cardiac, dataset, fit_scaling
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM
-from deeplfm.models.inducing_points import reached
-from deeplfm.models.inducing_start import linear_mean
+from deeplfm.models.starts.inducing import linear_mean
+from deeplfm.models.starts.inducing_points import reached
+from deeplfm.regressor.settings import from_json, to_json
 
 SMALL = dlfm.InducingDLFM(num_inducing=12, num_basis=8, hidden_dim=2)
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from deeplfm import metrics, plotting
+from deeplfm import plotting
 from deeplfm.errors import InputError
+from deeplfm.evaluation import metrics
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting.calibration import LEVELS, binomial_band
-from deeplfm.predictive import Predictive
 from pictures import RANDOM, X, Y, line, prediction, render, texts
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import deeplfm as dlfm
-from deeplfm import learnt, plotting
+from deeplfm import plotting
 from deeplfm.errors import InputError
+from deeplfm.regressor import learnt
 from pictures import X, Y, line, render, texts
 
 

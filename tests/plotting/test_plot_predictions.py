@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 import deeplfm as dlfm
 from deeplfm import plotting
 from deeplfm.errors import InputError
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting.canvas import written
-from deeplfm.predictive import Predictive
 from pictures import ORDER, RANDOM, X, Y, line, prediction, render, texts
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import deeplfm as dlfm
-from deeplfm import metrics
-from deeplfm.learnt import Response
+from deeplfm.evaluation import metrics
+from deeplfm.regressor.learnt import Response
 from deeplfm.report import markup
 from deeplfm.report.charts import gaps, numbers
 from deeplfm.report.names import distinct, short

@@ -19,8 +19,8 @@ import torch
 
 import deeplfm as dlfm
 from companions import GRADIENTS, STEPS, gaps, gradients, moved, parameters, start
-from deeplfm import cli, files
-from deeplfm.datasets import cardiac
+from deeplfm.app import cli
+from deeplfm.data import cardiac, files
 from deeplfm.objectives import Batch
 from deeplfm.training import Company, Trainer
 from small_models import deep

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.fitting import fit
 from deeplfm.models import Recipe
 from deeplfm.objectives import Batch
-from deeplfm.responses.native import library
+from deeplfm.regressor.fitting import fit
+from deeplfm.sums.c import library
 from deeplfm.training import Stage, Trainer
 from deeplfm.training.schedule import BACKENDS, Backend
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm import files
+from deeplfm.data import files
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM, NoSkip
 from deeplfm.objectives import Batch

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
-from deeplfm.forces.matheron import matheron_draw, random_numbers
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.prior import SquaredExponential, squared_exponential
-from deeplfm.gaussians import FullGaussian
 from deeplfm.randomness import normal
 from deeplfm.shapes import check_count, check_finite
+from deeplfm.sums.torch.matheron import matheron_draw, random_numbers
+from deeplfm.variational.gaussians import FullGaussian
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError
 from deeplfm.forces.path import ForcePath
-from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
 from deeplfm.randomness import normal, uniform
 from deeplfm.shapes import as_tensors, check_count, check_finite, check_shape
+from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
 
 
 def squared_exponential(

@@ -22,8 +22,8 @@ from deeplfm.greens_functions.divided_differences import (
     product_of_differences,
 )
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.parameters import Bounds, Quantity, as_company, check_names, learns
 from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
+from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
 
 
 class Linear(NamedTuple):

@@ -10,7 +10,7 @@ from typing import final
 from torch import Tensor
 
 from deeplfm.greens_functions.base import GreensFunction, Quadratic
-from deeplfm.parameters import Bounds
+from deeplfm.variational.parameters import Bounds
 
 
 @final

@@ -17,14 +17,14 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
-from deeplfm.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers.base import Layer
 from deeplfm.layers.fourier_paths import FourierPath, LocalDraw
 from deeplfm.layers.frequencies import Frequencies, Treatment
-from deeplfm.parameters import Quantity
 from deeplfm.responses import system_wave_response
 from deeplfm.shapes import Memory
+from deeplfm.variational.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
+from deeplfm.variational.parameters import Quantity
 
 Combine: TypeAlias = Literal["sum", "product"]
 Weights: TypeAlias = Literal["diagonal", "full"]

@@ -14,15 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.gaussians import DiagonalGaussian
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
-from deeplfm.responses.backends import by_kernels, by_tables, natively
-from deeplfm.responses.fused.rest_tables import first_order_tables
-from deeplfm.responses.native.rest import first_order_from_rest
-from deeplfm.responses.rest_sums import Waves, waves_from_rest
-from deeplfm.responses.wave_sums import wave_sum
+from deeplfm.sums.backends import by_kernels, by_tables, natively
+from deeplfm.sums.c.rest import first_order_from_rest
+from deeplfm.sums.rest_sum import Waves, waves_from_rest
+from deeplfm.sums.torch.rest_tables import first_order_tables
+from deeplfm.sums.wave_sum import wave_sum
+from deeplfm.variational.gaussians import DiagonalGaussian
 
 if TYPE_CHECKING:
     from deeplfm.layers.fourier import FourierLayer
@@ -106,7 +106,7 @@ class FourierPath:
             return first_order_from_rest(own, shared, *arguments)
         if by_tables(x):
             return first_order_tables(own, shared, *arguments)
-        from deeplfm.responses.fused import triton_rest
+        from deeplfm.sums.triton import rest as triton_rest
 
         return triton_rest.first_order_from_rest(own, shared, *arguments)
 

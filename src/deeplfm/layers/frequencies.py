@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from deeplfm.errors import InputError
-from deeplfm.parameters import Quantity
 from deeplfm.randomness import normal
-from deeplfm.responses.backends import by_kernels
+from deeplfm.sums.backends import by_kernels
+from deeplfm.variational.parameters import Quantity
 
 Treatment: TypeAlias = Literal["fixed_noise", "resampled", "prior_draws"]
 
@@ -82,7 +82,7 @@ class Frequencies(nn.Module):
             return torch.zeros((), dtype=ell.dtype, device=ell.device)
         location, log_std = self._inferred()
         if by_kernels(ell):
-            from deeplfm.responses.fused.triton_frequencies import frequency_kl
+            from deeplfm.sums.triton.frequencies import frequency_kl
 
             fixed = self.noise if self.treatment == "fixed_noise" else None
             return frequency_kl(location, log_std, fixed, ell)

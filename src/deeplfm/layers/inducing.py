@@ -17,19 +17,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
-from deeplfm.forces.matheron import matheron_draw
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.base import complex_product
 from deeplfm.layers.base import Layer, join
 from deeplfm.responses import system_wave_response
-from deeplfm.responses.backends import by_kernels, by_tables, natively
-from deeplfm.responses.bump_sums import bump_sum, bumps_of
 from deeplfm.responses.covariances import output_covariance
-from deeplfm.responses.fused.plane_waves import plane_sum
-from deeplfm.responses.native import matheron as native_matheron
-from deeplfm.responses.native.inducing import first_order_answer
-from deeplfm.responses.wave_sums import wave_sum
 from deeplfm.shapes import Memory, check_count, check_shape
+from deeplfm.sums.backends import by_kernels, by_tables, natively
+from deeplfm.sums.bump_sum import bump_sum, bumps_of
+from deeplfm.sums.c import matheron as native_matheron
+from deeplfm.sums.c.inducing import first_order_answer
+from deeplfm.sums.torch.matheron import matheron_draw
+from deeplfm.sums.torch.plane_waves import plane_sum
+from deeplfm.sums.wave_sum import wave_sum
 
 
 @final
@@ -253,8 +253,8 @@ class InducingPath:
 
     def _waves_by_kernels(self, x: Tensor) -> Tensor:
         """The same for an ODE of first order, on CUDA."""
-        from deeplfm.responses.fused.triton_planes import plane_wave_sums
-        from deeplfm.responses.fused.triton_turning import turned_amplitudes
+        from deeplfm.sums.triton.planes import plane_wave_sums
+        from deeplfm.sums.triton.turning import turned_amplitudes
 
         theta, phase, amplitude = self.force.theta[0], self.force.phase[0], self.force.amplitude
         weights = turned_amplitudes(theta, phase, *self._first_order(), amplitude)

@@ -15,7 +15,6 @@ from deeplfm.layers.fourier import Combine, Weights
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.likelihoods import Gaussian, Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
-from deeplfm.models.fourier_start import start_at_spectrum, start_fitted
 from deeplfm.models.recipe import (
     Recipe,
     Units,
@@ -26,7 +25,8 @@ from deeplfm.models.recipe import (
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.start import Start, evenly
+from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.shapes import Memory, check_count
 
 FrequencyInit: TypeAlias = Literal["periodogram", "prior"]

@@ -14,8 +14,6 @@ from deeplfm.greens_functions import FirstOrder, GreensFunction, SecondOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Gaussian, Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
-from deeplfm.models.grid_start import grid_size
-from deeplfm.models.inducing_start import InducingStart, match_noise, start_inducing
 from deeplfm.models.recipe import (
     Recipe,
     Units,
@@ -26,7 +24,9 @@ from deeplfm.models.recipe import (
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip
-from deeplfm.models.start import Start, evenly
+from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.grid import grid_size
+from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
 from deeplfm.shapes import Memory, check_count
 
 MeanSkip: TypeAlias = Literal["linear", "concatenate", "none"]

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.errors import InputError
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting import canvas
 from deeplfm.plotting.points import Values, samples_of, targets
-from deeplfm.predictive import Predictive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

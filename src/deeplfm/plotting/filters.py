@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm import files
+from deeplfm.data import files
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

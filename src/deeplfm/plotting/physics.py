@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deeplfm.errors import InputError
-from deeplfm.fitted import FittedModel
-from deeplfm.learnt import Response, greens_curves, responses
 from deeplfm.plotting import canvas
+from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.learnt import Response, greens_curves, responses
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

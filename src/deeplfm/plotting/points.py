@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.errors import InputError, InputTypeError
-from deeplfm.predictive import Predictive
+from deeplfm.evaluation.predictive import Predictive
 
 Values = NDArray[np.float64]
 

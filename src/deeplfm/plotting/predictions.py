@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.errors import InputError
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting import canvas
 from deeplfm.plotting.points import Points, Values, inputs, points, samples_of
-from deeplfm.predictive import Predictive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.fitted import FittedModel
-from deeplfm.learnt import greens_curves, physics_of
+from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.learnt import greens_curves, physics_of
 from deeplfm.report.charts import GREY, PALETTE, Axis, Figure, Trace, escaped, figure, numbers
 from deeplfm.report.predictions import evenly
 from deeplfm.report.scores import BINS, LEVELS, Scores

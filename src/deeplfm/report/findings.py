@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from deeplfm.estimator import DeepLFMRegressor
-from deeplfm.learnt import Response, responses
+from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.regressor.learnt import Response, responses
 from deeplfm.report import charts, diagnostics, markup, words
 from deeplfm.report.charts import Axis, Figure
 from deeplfm.report.markup import Html

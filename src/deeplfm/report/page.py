@@ -11,10 +11,9 @@ from typing import Any
 
 import pandas as pd
 
-from deeplfm import files
-from deeplfm.data import Dataset
+from deeplfm.data import Dataset, files
 from deeplfm.errors import InputError
-from deeplfm.estimator import DeepLFMRegressor
+from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.report import findings, sections
 from deeplfm.report.charts import Axis
 from deeplfm.report.markup import Html, element, json_block, text

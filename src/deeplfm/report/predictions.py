@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
-from deeplfm.estimator import DeepLFMRegressor
-from deeplfm.fitted import FittedModel
-from deeplfm.predictive import Predictive
+from deeplfm.evaluation.predictive import Predictive
+from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.regressor.fitted import FittedModel
 from deeplfm.report.names import distinct
 
 Values = NDArray[np.float64]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm import metrics
-from deeplfm.predictive import Predictive
+from deeplfm.evaluation import metrics
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.report.predictions import evenly
 
 Values = NDArray[np.float64]

@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from deeplfm.configs import to_json
 from deeplfm.errors import InputError
-from deeplfm.learnt import Response
+from deeplfm.regressor.learnt import Response
+from deeplfm.regressor.settings import to_json
 
 DASH = "–"
 Amount = Callable[[float], str]

@@ -12,8 +12,8 @@ from typing import Any, final
 import torch
 from torch import Tensor
 
-from deeplfm.responses.backends import Level, up_to
-from deeplfm.responses.native import library
+from deeplfm.sums.backends import Level, up_to
+from deeplfm.sums.c import library
 from deeplfm.training.graphs import Graphs
 from deeplfm.training.schedule import BACKENDS, Backend
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from deeplfm.objectives import Batch, multi_sample
-from deeplfm.progress import Report
 from deeplfm.training.loop import Trainer
+from deeplfm.training.progress import Report
 
 _BLOCKS = 3  # per output
 _LOOKS = 20  # evaluations over the training

@@ -14,7 +14,7 @@ from typing import final
 import torch
 from torch import Tensor, nn
 
-from deeplfm import files
+from deeplfm.data import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, Terms, elbo, multi_sample

@@ -15,10 +15,10 @@ from typing import final
 
 import torch
 
-from deeplfm import files
+from deeplfm.data import files
 from deeplfm.errors import InputError
-from deeplfm.progress import Report
 from deeplfm.training.loop import Trainer
+from deeplfm.training.progress import Report
 
 _TOGETHER = 8  # starts at one time on one accelerator
 

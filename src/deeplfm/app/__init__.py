@@ -1,0 +1,1 @@
+"""APP: the command line, the folders of runs, the demonstration."""

@@ -1,0 +1,257 @@
+"""The command line: `deeplfm`, and `python -m deeplfm`.
+
+Exit codes: 0 done, 2 bad usage or bad input, 1 anything else. Errors are one sentence on stderr.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from deeplfm.data import csv_tables as tables
+from deeplfm.errors import DeepLFMError, InputError
+from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
+from deeplfm.training import Training
+from deeplfm.training.distributed import TOLD, outlast_the_first
+
+if TYPE_CHECKING:
+    from deeplfm.paper.experiments import Table as ResultTable
+    from deeplfm.regressor.fitted import FittedModel
+
+_INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
+_RECIPES: dict[str, Callable[..., Recipe]] = {"fourier": FourierDLFM, "inducing": InducingDLFM}
+
+app = typer.Typer(help="Deep latent force models.", no_args_is_help=True, add_completion=False)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Deep latent force models: deep Gaussian processes whose every layer is a linear ODE."""
+    if show:
+        from deeplfm import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def fit(
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file with a header.")],
+    out: Annotated[Path, typer.Option(help="A new folder for the run.")],
+    inputs: Annotated[str, typer.Option(help="Input columns; by default the first.")] = "",
+    outputs: Annotated[str, typer.Option(help="Output columns; by default all others.")] = "",
+    model: Annotated[str, typer.Option(help="fourier or inducing.")] = "fourier",
+    steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
+    samples: Annotated[int, typer.Option(help="Draws per step.")] = Training.num_samples,
+    learning_rate: Annotated[float, typer.Option(help="Of AdamW.")] = Training.learning_rate,
+    batch_size: Annotated[int | None, typer.Option(help="Rows per step; all by default.")] = None,
+    restarts: Annotated[int, typer.Option(help="Starts; the best is kept.")] = Training.restarts,
+    hidden_dim: Annotated[int | None, typer.Option(help="Functions of a hidden layer.")] = None,
+    seed: Annotated[int, typer.Option(help="Of start, training and predictions.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
+    checkpoint_every: Annotated[
+        int, typer.Option(help="Steps between checkpoints.")
+    ] = Training.checkpoint_every,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run in --out, to the same result.")
+    ] = False,
+) -> None:
+    """Fit a model to the columns of a table; empty cells were not observed."""
+    from deeplfm.app import runs
+    from deeplfm.regressor.estimator import DeepLFMRegressor
+
+    training = Training(
+        steps=steps,
+        num_samples=samples,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        restarts=restarts,
+        checkpoint_every=checkpoint_every,
+    )
+    estimator = DeepLFMRegressor(_recipe(model, hidden_dim), training, seed, device, dtype)
+    source = runs.Source(data, tables.names_of(inputs), tables.names_of(outputs))
+    console = Console()
+    ended = runs.fit_run(source, estimator, out, resume=resume, say=_line)
+    if ended == "interrupted":
+        raise KeyboardInterrupt
+    if ended == "followed":
+        return
+    if estimator.__sklearn_is_fitted__():
+        _show_fit(console, estimator.fitted_)
+    _line(f"Model: {out}   next: deeplfm report {out}")
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    at: Annotated[Path, typer.Option(help="A CSV or Parquet file with the input columns.")],
+    out: Annotated[Path, typer.Option(help="The CSV or Parquet file to write.")],
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+) -> None:
+    """Mean, standard deviation and 5, 50 and 95 % quantiles of new observations."""
+    from deeplfm.app import runs
+
+    rows = runs.predict_run(run, at, out, device)
+    _line(f"{rows} rows: {out}")
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    out: Annotated[Path | None, typer.Option(help="By default run/report.html.")] = None,
+    held_out: Annotated[
+        Path | None, typer.Option(help="A table of observations that were not fitted, to score.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
+) -> None:
+    """One self-contained HTML page: predictions, physics, calibration, learning curve."""
+    from deeplfm.app import runs
+
+    path = out or run / "report.html"
+    runs.report_run(run, path, held_out, device)
+    _line(f"Report: {path}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for models, pictures, reports.")] = Path("demo"),
+    points: Annotated[int, typer.Option(help="Samples of the signals.")] = 1000,
+    steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
+    seed: Annotated[int, typer.Option(help="Of the signals and the models.")] = 0,
+) -> None:
+    """Fill gaps in synthetic cardiac signals with both models: scores, pictures, reports."""
+    from deeplfm.app.demo import demonstrate
+
+    console = Console()
+    result = demonstrate(out, points, steps, seed, say=_line)
+    table = Table(title=f"gaps in cardiac signals, {result.seconds:.0f} s")
+    for heading in ("model", "signal", "NMSE", "MNLL", "90 % interval covers"):
+        table.add_column(heading, justify="left" if heading in ("model", "signal") else "right")
+    for score in result.scores:
+        numbers = (f"{score.nmse:.3f}", f"{score.mnll:.2f}", f"{score.coverage:.0%}")
+        table.add_row(score.model, score.signal, *numbers)
+    console.print(table)
+    for kind, paths in (("Pictures", result.pictures), ("Reports", result.reports)):
+        listed = ", ".join(str(path) for path in paths)
+        _line(f"{kind}: {listed}")
+
+
+@app.command()
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            help="toy, physio, uneven, charis, uci, decay, cardiac, starts or overconfidence."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+    smoke: Annotated[bool, typer.Option("--smoke", help="Seconds, not minutes.")] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Tables and figures of what is done.")
+    ] = False,
+    models: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    datasets: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    seeds: Annotated[str, typer.Option(help="Only these, separated by commas.")] = "",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda; several by commas.")] = "auto",
+    jobs: Annotated[int, typer.Option(help="Runs side by side, in processes.", min=1)] = 1,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data files.")] = None,
+) -> None:
+    """Run an experiment of the paper; what is done already is kept, and a sweep goes on."""
+    from deeplfm.paper import experiments
+
+    out = out / "smoke" if smoke else out  # never beside real results
+    if experiment == "decay":
+        drawn = experiments.reproduce_decay(out)
+        slow, fast = drawn["largest_distance_to_force"]
+        _line(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
+        _line(f"Picture: {drawn['figure']}")
+        return
+    names = (tables.names_of(text) for text in (models, datasets, seeds))
+    chosen = experiments.choose(experiment, *names)
+    sweep = experiments.Sweep(out, tables.names_of(device), jobs, data, smoke)
+    written = experiments.reproduce([] if report_only else chosen, experiment, sweep, _line)
+    for table in experiments.tables(out, experiment):
+        _show_table(table)
+    _line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
+
+
+def _show_table(table: "ResultTable") -> None:
+    # Where nobody looks, lines may be as long as the table is wide.
+    console = Console() if Console().is_terminal else Console(width=240)
+    shown = Table(title=Text(table.caption))
+    for heading in table.headings:
+        shown.add_column(heading)
+    for row in table.rows:
+        shown.add_row(*row)
+    console.print(shown)
+
+
+def _line(text: str) -> None:
+    """One line as it is: names of files are not to be wrapped, nor read as markup."""
+    Console().print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+def _recipe(name: str, hidden_dim: int | None) -> Recipe:
+    if name not in _RECIPES:
+        raise InputError(
+            f"--model must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
+        )
+    return _RECIPES[name]() if hidden_dim is None else _RECIPES[name](hidden_dim=hidden_dim)
+
+
+def _show_fit(console: Console, fitted: "FittedModel") -> None:
+    """One line per output: what was seen of it, and the noise that was found."""
+    shown = Table()
+    for heading in ("output", "observed", "missing", "noise (std)"):
+        shown.add_column(heading, justify="left" if heading == "output" else "right")
+    noise = fitted.noise_std()
+    if fitted.data is not None:
+        for name, seen, std in zip(fitted.output_names, fitted.data.observed.T, noise, strict=True):
+            missing = f"{len(seen) - seen.sum()}"
+            shown.add_row(Text(tables.shown([name])), f"{seen.sum()}", missing, f"{std:.3g}")
+    console.print(shown)
+    history = fitted.histories[0]
+    last = f"{fitted.steps} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"
+    console.print(last)
+
+
+def main() -> None:
+    """The entry point: runs a command and turns what went wrong into one sentence and a code."""
+    follows = os.environ.get("RANK", "0") != "0"  # not the first of several processes
+    try:
+        if follows and sys.argv[1:2] != ["fit"]:
+            raise InputError(
+                f"only fit can run in several processes; got {sys.argv[1:2]}. "
+                "Start it without torchrun."
+            )
+        app()
+    except (DeepLFMError, OSError) as error:
+        code = 2 if isinstance(error, InputError) else 1
+        told = TOLD in getattr(error, "__notes__", ())
+        if told:
+            outlast_the_first()
+        prefix = "could not read or write a file: " if isinstance(error, OSError) else ""
+        _fail(f"{prefix}{error}", code, told)
+    except MemoryError:
+        _fail("there was not enough memory; use fewer samples, or a batch size", 1)
+    except KeyboardInterrupt:
+        _fail(_INTERRUPTED, 1, told=follows)
+    except SystemExit as stopped:  # typer has a code of its own for an interrupt
+        if stopped.code != 130:
+            raise
+        _fail(_INTERRUPTED, 1, told=follows)
+
+
+def _fail(message: str, code: int, told: bool = False) -> None:
+    if not told:
+        print(f"deeplfm: {message}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,270 @@
+"""A run: a folder with a request, checkpoints while it is fitted, and the model at its end.
+
+    run.json       what was asked for: the data, the columns, the settings
+    checkpoints/   while it trains; gone when it is done
+    model.json …   the model (`saving`)
+
+Killed at any moment the folder goes on with `--resume`, to the result of a run that was not.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from deeplfm.data import Dataset, dataset, files
+from deeplfm.data import csv_tables as tables
+from deeplfm.data.stored import Stored, store
+from deeplfm.errors import InputError
+from deeplfm.regressor.devices import checked_device
+from deeplfm.regressor.estimator import DeepLFMRegressor, load
+from deeplfm.regressor.settings import to_json
+from deeplfm.training import join
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
+LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
+
+_RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table and the columns to fit."""
+
+    path: Path
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+def fit_run(
+    source: Source, model: DeepLFMRegressor, out: Path, *, resume: bool = False, say: Say = print
+) -> Literal["done", "interrupted", "followed"]:
+    """Fit `model` to a table into the folder `out`. Nothing is written before all is checked.
+
+    Of several processes the first reads, says and writes; what the others do is "followed".
+    """
+    device, _ = model.check_settings()
+    company = join(device)
+    data = company.share_work(lambda: _begun(source, model, out, resume, say))
+    if data is not None:
+        checkpoints = out / _CHECKPOINTS
+        if isinstance(data, Stored):
+            model.fit_stored(data, checkpoints=checkpoints)
+        else:
+            model.fit(*data, checkpoints=checkpoints)
+        if model.fitted_.steps < model.training.steps and not model.training.held_out:
+            return "interrupted"
+        if company.leads:
+            model.save(out)
+            shutil.rmtree(checkpoints, ignore_errors=True)
+    return "done" if company.leads else "followed"
+
+
+def _begun(
+    source: Source, model: DeepLFMRegressor, out: Path, resume: bool, say: Say
+) -> "Generator[object, None, tuple[pd.DataFrame, pd.DataFrame] | Stored | None]":
+    """The data to fit, with the request written; None where all was done before.
+
+    A large table that is fitted in batches is stored with the checkpoints, a piece at a time.
+    """
+    large = model.training.batch_size is not None and tables.numbers_in(source.path) > LARGE
+    frame = next(tables.read_pieces(source.path)) if large else tables.read_table(source.path)
+    source = _with_columns(source, frame)
+    x, origins = tables.inputs(frame, source.inputs, source.path, None)
+    y = tables.targets(frame, source.outputs, source.path)
+    if not large:
+        model.check_data(x, y)
+    request = _request(source, model, origins)
+    if resume:
+        _check_same(request, out)
+        if (out / _MODEL).exists():
+            say(f"{out} is finished: there is nothing to resume.")
+            return None
+        if not (out / _CHECKPOINTS / "race.json").exists():
+            say(f"{out} has no checkpoint yet: it starts from the beginning.")
+    else:
+        _check_new(out)
+    stored = (yield from _stored(source, origins, out)) if large else None
+    if not resume:
+        files.save_json(out / _RUN, request)
+    if stored is None:
+        return x, y
+    say(f"{len(stored):,} rows are read from disk; the start and reports look at some of them.")
+    return stored
+
+
+def _stored(source: Source, origins: dict[str, str], out: Path) -> Generator[object, None, Stored]:
+    """The rows of a large table in the folder of the run; there already where one goes on."""
+    path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
+    names = tuple(inputs), tuple(outputs)
+
+    def pieces() -> Iterator[Dataset]:
+        for frame in tables.read_pieces(source.path, [*inputs, *outputs]):
+            x, _ = tables.inputs(frame, inputs, source.path, origins)
+            y = tables.targets(frame, outputs, source.path)
+            yield Dataset(x.to_numpy(), y.to_numpy(), *names)
+
+    if not (out / _RUN).exists() or not path.exists():
+        try:
+            yield from store(pieces(), path)
+            Stored(path, *names).scaling()  # checks every value
+        except InputError:
+            path.unlink(missing_ok=True)
+            for folder in (path.parent, out):
+                with suppress(OSError):  # not empty, or not there
+                    folder.rmdir()
+            raise
+    return Stored(path, *names)
+
+
+def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
+    """Predict at the inputs of a table; how many rows were written."""
+    import pandas as pd
+
+    if out.exists() and out.samefile(at):
+        raise InputError(f"--out must be another file than --at; got {out} twice. Choose another.")
+    tables.check_ending(out)
+    model = open_run(run, device)
+    names = model.fitted_.input_names
+    frame = tables.read_table(at)
+    tables.check_columns(frame, names, at)
+    x, _ = tables.inputs(frame, names, at, request_of(run)["origins"])
+    found = model.fitted_.summary(x, levels=tuple(LEVELS))
+    columns: dict[str, Any] = {name: frame[name] for name in names}
+    for k, output in enumerate(model.output_names_):
+        columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
+        for level, ending in LEVELS.items():
+            columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
+    table = pd.DataFrame(columns)
+    tables.write_table(table, out)
+    return len(table)
+
+
+def report_run(run: Path, out: Path, held_out: Path | None = None, device: str = "auto") -> None:
+    """Write the page of a run; `held_out` is a table of observations that were not fitted."""
+    import pandas as pd
+
+    from deeplfm.report import write_report
+
+    model = open_run(run, device)
+    origins = request_of(run)["origins"]
+    unseen = None
+    if held_out is not None:
+        frame = tables.read_table(held_out)
+        unseen = _like_the_fit(model, frame, held_out, origins)
+        if model.data_ is not None and _all_known(unseen, model.data_):
+            raise InputError(
+                f"--held-out must hold observations that were not fitted; all of {held_out} were. "
+                "Leave it out, or keep some data back from the fit."
+            )
+    names = model.fitted_.input_names
+    origin = pd.Timestamp(origins[names[0]]) if len(names) == 1 and origins else None
+    write_report(model, out, origin=origin, held_out=unseen, folder=run)
+
+
+def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
+    """The fitted model of a run, or a sentence that says why there is none yet."""
+    if (run / _RUN).exists() and not (run / _MODEL).exists():
+        raise InputError(
+            f"{run} must hold a finished run; its fit was interrupted. "
+            "Continue it with deeplfm fit … --resume."
+        )
+    return load(run, device)
+
+
+def request_of(run: Path) -> dict[str, Any]:
+    """What was asked for; a model that was saved from Python has no request."""
+    path = run / _RUN
+    if not path.exists():
+        return {"origins": {}}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return dict(found) | {"origins": dict(found["origins"])}
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path} must be the request of a run; it was changed. Copy the whole folder again."
+        ) from None
+
+
+def _like_the_fit(
+    model: DeepLFMRegressor, frame: "pd.DataFrame", path: Path, origins: dict[str, str]
+) -> Dataset:
+    names, outputs = model.fitted_.input_names, model.output_names_
+    tables.check_columns(frame, [*names, *outputs], path)
+    x, _ = tables.inputs(frame, names, path, origins)
+    return dataset(x, tables.targets(frame, outputs, path))
+
+
+def _all_known(new: Dataset, fitted: Dataset) -> bool:
+    """Whether every observation of `new` is one of `fitted`."""
+
+    def observations(data: Dataset) -> set[tuple[float, ...]]:
+        rows, outputs = data.observed.nonzero()
+        return {
+            (*data.x[row], output, data.y[row, output])
+            for row, output in zip(rows.tolist(), outputs.tolist(), strict=True)
+        }
+
+    return observations(new) <= observations(fitted)
+
+
+def _with_columns(source: Source, frame: "pd.DataFrame") -> Source:
+    """The columns that were named; by default the first is the input, the others the outputs."""
+    inputs = list(source.inputs) or [str(frame.columns[0])]
+    outputs = list(source.outputs) or [name for name in frame.columns if name not in inputs]
+    tables.check_columns(frame, [*inputs, *outputs], source.path)
+    if not outputs:
+        raise InputError(
+            f"{source.path} must have a column to fit besides {tables.shown(inputs)}; got none. "
+            "Add one."
+        )
+    return Source(source.path, inputs, outputs)
+
+
+def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -> dict[str, Any]:
+    with source.path.open("rb") as stream:
+        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
+    return {
+        "data": source.path.name,
+        "sha256": checksum,
+        "inputs": list(source.inputs),
+        "outputs": list(source.outputs),
+        "origins": origins,
+        "model": to_json(model.model),
+        "training": to_json(model.training),
+        "seed": model.seed,
+        "dtype": model.dtype,
+        "device": checked_device(model.device),  # each has random numbers of its own
+    }
+
+
+def _check_new(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"--out must be a folder; {out} is a file. Choose another name.")
+    if (out / _RUN).exists() or (out / _MODEL).exists():
+        raise InputError(
+            f"--out must be a new folder; {out} holds a run already. "
+            "Choose another, or continue that one with --resume."
+        )
+
+
+def _check_same(request: dict[str, Any], out: Path) -> None:
+    if not (out / _RUN).exists():
+        raise InputError(
+            f"--resume needs a run to continue; {out} holds none. Leave --resume out to start one."
+        )
+    before = request_of(out)
+    other = [name for name, value in request.items() if before.get(name) != value]
+    if other:
+        raise InputError(
+            f"--resume needs the settings that {out} was started with; got other "
+            f"{' and '.join(other)}. Repeat the same command, or choose a new --out."
+        )

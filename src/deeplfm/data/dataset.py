@@ -1,0 +1,94 @@
+"""Data as the model sees it: arrays [N, P] and [N, D] in the user's units, NaN as a mask.
+
+    data = dataset(X, y);   data.x, data.y, data.observed
+
+Neighbours: `frames` reads what users pass, `scaling` converts units.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deeplfm.data.frames import as_table, dimensions
+from deeplfm.errors import InputError
+
+Values = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Inputs [N, P] and targets [N, D] in the user's units; NaN targets were not observed.
+
+    Rows without any target are dropped when it is made.
+    """
+
+    x: Values
+    y: Values
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """The mask [N, D]."""
+        return ~np.isnan(self.y)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def dataset(X: Any, y: Any) -> Dataset:
+    """From arrays, lists, tensors or pandas: X [N] or [N, P], y [N] or [N, D] with NaN for gaps."""
+    x, input_names = as_table("X", X, "x")
+    targets, output_names = as_table("y", y, "y")
+    if len(x) != len(targets):
+        raise InputError(
+            f"X and y must have the same number of rows; got {len(x)} and {len(targets)}. "
+            "Give every output a row, with NaN where it was not observed."
+        )
+    _check_finite_inputs(x)
+    if len(x) == 1:
+        raise InputError(
+            "X and y must have 2 or more rows; got 1 sample. One observation says nothing of a "
+            "function: add more."
+        )
+    if np.isinf(targets).any():
+        raise InputError(
+            f"y must be finite or NaN; got {int(np.isinf(targets).sum())} infinite entries. "
+            "Replace them by NaN if they were not observed."
+        )
+    observed = ~np.isnan(targets)
+    for name, column in zip(output_names, observed.T, strict=True):
+        if not column.any():
+            raise InputError(
+                f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
+            )
+    keep = observed.any(axis=1)
+    return Dataset(x[keep], targets[keep], input_names, output_names)
+
+
+def inputs_table(X: Any, num_inputs: int) -> Values:
+    """New inputs as [N, P], checked against the number of inputs the model was fitted with."""
+    x, _ = as_table("X", X, "x")
+    if num_inputs > 1 and dimensions(X) == 1:
+        raise InputError(
+            f"X must be [N, {num_inputs}], as in the fit; got shape ({len(x)},). "
+            "Reshape your data, with [None] for one point."
+        )
+    if x.shape[1] != num_inputs:
+        raise InputError(
+            f"X must have {num_inputs} input columns, as in the fit; got {x.shape[1]}. "
+            "Select the same columns."
+        )
+    _check_finite_inputs(x)
+    return x
+
+
+def _check_finite_inputs(x: Values) -> None:
+    if not np.isfinite(x).all():
+        raise InputError(
+            f"X must be finite; got {int((~np.isfinite(x)).sum())} NaN or infinite entries. "
+            "Remove those rows; gaps belong in y."
+        )

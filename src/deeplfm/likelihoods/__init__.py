@@ -1,0 +1,7 @@
+"""LIKELIHOODS: p(y | f), one class each."""
+
+from deeplfm.likelihoods.base import Likelihood
+from deeplfm.likelihoods.gaussian import Gaussian
+from deeplfm.likelihoods.student_t import StudentT
+
+__all__ = ["Gaussian", "Likelihood", "StudentT"]

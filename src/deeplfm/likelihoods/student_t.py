@@ -1,0 +1,58 @@
+"""Heavy tails for outliers: y = f + σ t_ν."""
+
+import math
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from deeplfm.errors import InputError
+from deeplfm.likelihoods.base import Likelihood
+from deeplfm.randomness import normal, uniform
+from deeplfm.variational.parameters import Bounds, Quantity
+
+
+@final
+class StudentT(Likelihood):
+    """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""
+
+    def __init__(
+        self,
+        noise_variance: Tensor | float = 0.01,
+        *,
+        degrees: float = 4.0,
+        learn: bool = True,
+        bounds: Bounds | None = None,
+    ) -> None:
+        super().__init__(Quantity("noise_variance", noise_variance, learn=learn, bounds=bounds))
+        if not degrees > 2:
+            raise InputError(
+                f"degrees must be above 2 (the variance is infinite otherwise); got {degrees:g}. "
+                "Use 3 or more."
+            )
+        self.degrees = degrees
+
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor:
+        nu, variance = self.degrees, self.noise_variance
+        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
+        ratio = (y - f).square() / (nu * variance)
+        return constant - torch.log(variance) / 2 - (nu + 1) / 2 * torch.log1p(ratio)
+
+    def arguments(self) -> dict[str, Any]:
+        return super().arguments() | {"degrees": self.degrees}
+
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        # A chi-square of ν degrees as ν squared normals would need an integer ν; gamma has no
+        # generator argument, so it is drawn through the inverse of its distribution function.
+        from scipy.special import gammaincinv
+
+        numerator = normal(f.shape, generator, f)
+        share = uniform(f.shape, generator, f).clamp(min=1e-7).double().cpu().numpy()
+        chi = 2 * gammaincinv(self.degrees / 2, share)
+        scale = torch.sqrt(self.degrees / torch.as_tensor(chi)).to(f)
+        return f + self.noise_variance.sqrt() * numerator * scale
+
+    def tiled(self, num_outputs: int) -> "StudentT":
+        twin = StudentT(degrees=self.degrees)
+        twin.noise = self.noise.tiled(num_outputs)
+        return twin

@@ -1,0 +1,1 @@
+"""STARTS: where a model begins: closed-form fits and spectra of the data."""

@@ -1,0 +1,1 @@
+"""PAPER: what compares: experiments, baselines and data sets. Users need none of it."""

@@ -1,0 +1,170 @@
+"""Sparse variational processes: independent outputs, and the linear model of coregionalisation.
+
+    bound = Σ_observed E_q log N(y; f, σ_d²) - Σ_l KL(q_l ‖ p)
+
+An output that was not observed in a row adds nothing there.
+"""
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, final
+
+import torch
+from torch import Tensor
+
+from deeplfm.data import Dataset
+from deeplfm.paper.baselines.adam import (
+    check_gpytorch,
+    check_training,
+    expected_log_density,
+    inducing_start,
+    lengthscale_start,
+    load_into,
+    seeded,
+    state_of,
+    train,
+)
+from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.history import History
+from deeplfm.shapes import check_count
+
+if TYPE_CHECKING:
+    from deeplfm.paper.baselines.sparse_model import SparseModel
+
+_ROWS = 4096  # predicted at a time
+
+
+class SparseGP(Baseline):
+    """What both have: q over inducing points, trained on minibatches."""
+
+    num_inducing: int
+    learn_inducing: bool
+    steps: int
+    learning_rate: float
+    batch_size: int | None
+
+    @abstractmethod
+    def _mixing(self, task: Task) -> Tensor:
+        """The start of W."""
+
+    def _check(self, data: Dataset) -> None:
+        check_training(self.steps, self.learning_rate, self.batch_size, self.num_inducing)
+        check_gpytorch(type(self).__name__)
+
+    def _fit(self, task: Task, history: History) -> State:
+        from deeplfm.paper.baselines.sparse_model import SparseModel
+
+        with seeded(task.seed, task.x.device):
+            points = inducing_start(task, self.num_inducing)
+            start = lengthscale_start(points)
+            model = SparseModel(points, self._mixing(task), start, self.learn_inducing)
+
+            def bound(rows: Tensor | None, weight: float) -> Tensor:
+                return bound_of(model, task, rows, weight)
+
+            train(model, bound, task, history, self.steps, self.learning_rate, self.batch_size)
+        return {"x": task.x[:0], **state_of(model)}
+
+    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+        model = self._model(state)
+        parts = [model.marginals(some) for some in x.split(_ROWS)]
+        mean, variance = (torch.cat(values) for values in zip(*parts, strict=True))
+        return mean[None], (variance + model.log_noise.exp()).sqrt()[None]
+
+    def _model(self, state: State) -> "SparseModel":
+        """The model that has this state."""
+        check_gpytorch(type(self).__name__)
+        from deeplfm.paper.baselines.sparse_model import SparseModel
+
+        points = state["module.latents.variational_strategy.inducing_points"]
+        model = SparseModel(points[0], state["module.mixing"], 1.0, self.learn_inducing)
+        load_into(model, state)
+        return model
+
+
+def bound_of(model: "SparseModel", task: Task, rows: Tensor | None, weight: float) -> Tensor:
+    """The evidence lower bound, of a batch of rows that stand for `weight` rows each."""
+    chosen = slice(None) if rows is None else rows
+    mean, variance = model.marginals(task.x[chosen])
+    noise = model.log_noise.exp()
+    fit = expected_log_density(task.y[chosen], task.observed[chosen], mean, variance, noise)
+    return weight * fit - model.kl()
+
+
+@final
+class SVGP(SparseGP):
+    """Independent outputs, each with its own EQ kernel, inducing points and noise.
+
+    num_inducing: per output, started by k-means; learn_inducing: move them; steps, learning_rate,
+    batch_size (None: all rows): of Adam.
+    """
+
+    def __init__(
+        self,
+        num_inducing: int = 100,
+        learn_inducing: bool = True,
+        steps: int = 3000,
+        learning_rate: float = 0.01,
+        batch_size: int | None = 500,
+        seed: int = 0,
+        device: str = "auto",
+        dtype: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.num_inducing = num_inducing
+        self.learn_inducing = learn_inducing
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.seed = seed
+        self.device = device
+        self.dtype = dtype
+        self.progress = progress
+
+    def _mixing(self, task: Task) -> Tensor:
+        return torch.ones_like(task.y[0])
+
+
+@final
+class SLMC(SparseGP):
+    """Outputs that are mixtures of latent functions, so that one can tell of another.
+
+    num_latents: as many as outputs, if None; the rest as for SVGP.
+    """
+
+    def __init__(
+        self,
+        num_latents: int | None = None,
+        num_inducing: int = 100,
+        learn_inducing: bool = True,
+        steps: int = 3000,
+        learning_rate: float = 0.01,
+        batch_size: int | None = 500,
+        seed: int = 0,
+        device: str = "auto",
+        dtype: str = "float32",
+        progress: bool = True,
+    ) -> None:
+        self.num_latents = num_latents
+        self.num_inducing = num_inducing
+        self.learn_inducing = learn_inducing
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.seed = seed
+        self.device = device
+        self.dtype = dtype
+        self.progress = progress
+
+    def _check(self, data: Dataset) -> None:
+        super()._check(data)
+        if self.num_latents is not None:
+            check_count("num_latents", self.num_latents)
+
+    def _mixing(self, task: Task) -> Tensor:
+        """Random directions; outputs start with a variance of 1."""
+        outputs = task.y.shape[1]
+        latents = self.num_latents or outputs
+        generator = torch.Generator().manual_seed(task.seed)
+        found = torch.randn(latents, outputs, generator=generator, dtype=torch.float64)
+        unit: Tensor = found / found.square().sum(0).sqrt()
+        return unit.to(task.y)

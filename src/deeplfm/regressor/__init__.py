@@ -1,0 +1,1 @@
+"""REGRESSOR: the scikit-learn door, fitting, fitted models, and their files."""

@@ -1,0 +1,231 @@
+"""A fitted model: draws, predictions and what is hidden in it, in the user's units.
+
+    f = fitted.draw(5);  fitted.predictive(X);  fitted.summary(X);  fitted.latent_forces(X)
+
+One model, or a mixture of several. Points are evaluated in pieces of bounded memory, with the same
+draws throughout.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deeplfm.data import Dataset, Scaling, inputs_table
+from deeplfm.errors import InputError
+from deeplfm.evaluation.predictive import Predictive
+from deeplfm.likelihoods import StudentT
+from deeplfm.models import DeepLFM, Recipe
+from deeplfm.models.deep_lfm import DeepPath
+from deeplfm.shapes import check_count
+from deeplfm.training import Training
+
+Values = NDArray[np.float64]
+Functions = Callable[[Any], Values]
+
+APART = 1_000_003  # between the seeds of two starts
+_CHUNK = 2**22  # numbers of one kind that a prediction holds at a time; more leave the cache
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of a prediction at many points: [N, D] each; quantiles by their level."""
+
+    mean: Values
+    std: Values
+    quantiles: Mapping[float, Values] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FittedModel:
+    """Trained members of a mixture (one, mostly), with the units they speak in.
+
+    `histories` hold what training recorded, one per member; `steps` is how many were trained;
+    `data` is what it was fitted to, where that was kept.
+    """
+
+    recipe: Recipe
+    training: Training
+    scaling: Scaling
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    members: tuple[DeepLFM, ...]
+    histories: tuple[Mapping[str, Values], ...]
+    seed: int
+    steps: int
+    data: Dataset | None = None
+
+    def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
+        """Functions: f(X) is [S, N, D], the same ones wherever and however often evaluated."""
+        draws = self._draws(num_samples, seed)
+
+        def functions(X: Any) -> Values:
+            pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
+            return self.scaling.functions(np.concatenate(pieces, axis=1))
+
+        return functions
+
+    def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
+        """The mixture over `num_samples` functions with the noise; the fit's seed by default."""
+        draws = self._draws(num_samples, seed)
+        pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
+        return self._mixture(draws, np.concatenate(pieces, axis=1), seed)
+
+    def summary(
+        self,
+        X: Any,
+        levels: Sequence[float] = (),
+        num_samples: int = 200,
+        seed: int | None = None,
+    ) -> Summary:
+        """Mean, standard deviation and quantiles of `predictive`, in memory that X alone needs."""
+        draws, x = self._draws(num_samples, seed), self._inputs(X)
+        mean = np.empty((len(x), len(self.output_names)))
+        std = np.empty_like(mean)
+        quantiles = {level: np.empty_like(mean) for level in levels}
+        for rows, values in self._pieces(draws, x):
+            piece = self._mixture(draws, values, seed)
+            mean[rows], std[rows] = piece.mean, piece.std
+            for level, column in quantiles.items():
+                column[rows] = piece.quantile(level)
+        return Summary(mean, std, quantiles)
+
+    def latent_forces(
+        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+    ) -> Predictive:
+        """The forces that drive a layer, at `X`, without noise; `.names` says which they are.
+
+        Forces of a deeper layer are functions of its inputs: they are taken where the functions
+        below lead from `X`.
+        """
+        self._check_layer(layer)
+
+        def forces(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
+            return member.stack[layer].forces(path.inputs(x, layer), path.paths[layer])
+
+        names = (
+            self.members[0]
+            .stack[layer]
+            .force_names(self.function_names(layer), self.names_below(layer))
+        )
+        return self._hidden(X, forces, names, num_samples, seed)
+
+    def hidden_functions(
+        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+    ) -> Predictive:
+        """What a layer hands on to the next, at `X`: no noise, and no units but for the last."""
+        self._check_layer(layer)
+        last, names = layer == len(self.members[0].stack) - 1, self.function_names(layer)
+
+        def outputs(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
+            return path.values(x, layer)
+
+        found = self._hidden(X, outputs, names, num_samples, seed)
+        if not last:
+            return found
+        samples = self.scaling.functions(found.samples)
+        return Predictive(samples, found.noise_std, None, names, found.seed)
+
+    def function_names(self, layer: int) -> tuple[str, ...]:
+        """Of what a layer makes: the outputs for the last one."""
+        stack = self.members[0].stack
+        if layer == len(stack) - 1:
+            return self.output_names
+        return tuple(f"hidden {k}" for k in range(stack[layer].num_outputs))
+
+    def names_below(self, layer: int) -> tuple[str, ...]:
+        """Of what a layer sees: hidden functions first, then the inputs that re-enter."""
+        if layer == 0:
+            return self.input_names
+        seen = (*self.function_names(layer - 1), *self.input_names)
+        return seen[: self.members[0].stack[layer].num_inputs]
+
+    def noise_std(self) -> Values:
+        """Of each output [D], the mean over the members."""
+        noises = [as_numpy(member.likelihood.noise_variance.sqrt()) for member in self.members]
+        return self.scaling.spread(np.mean(noises, axis=0))
+
+    def _hidden(
+        self,
+        X: Any,
+        evaluate: "Evaluate",
+        names: tuple[str, ...],
+        num_samples: int,
+        seed: int | None,
+    ) -> Predictive:
+        draws = self._draws(num_samples, seed)
+        pieces = [values for _, values in self._pieces(draws, self._inputs(X), evaluate)]
+        samples = np.concatenate(pieces, axis=1)
+        none = np.zeros(samples.shape[-1])
+        return Predictive(samples, none, None, names, self.seed if seed is None else seed)
+
+    def _check_layer(self, layer: int) -> None:
+        depth = len(self.members[0].layers)
+        if not 0 <= layer < depth:
+            raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
+
+    def _draws(self, num_samples: int, seed: int | None) -> "list[Draw]":
+        """Samples shared out evenly over the members."""
+        check_count("num_samples", num_samples)
+        start = self.seed if seed is None else seed
+        draws = []
+        for k, member in enumerate(self.members):
+            count = (num_samples + k) // len(self.members)
+            if count:
+                # Of the CPU: a saved model predicts the same on every device.
+                generator = torch.Generator().manual_seed(start + APART * k)
+                with torch.no_grad():
+                    draws.append((member, member.draw(count, generator)))
+        return draws
+
+    def _pieces(
+        self, draws: "list[Draw]", x: Values, evaluate: "Evaluate | None" = None
+    ) -> Iterator[tuple[slice, Values]]:
+        """The values [S, n, ...] of all draws over pieces of `x`, so that memory stays bounded."""
+        evaluate = evaluate or _value
+        total = sum(path.num_samples for _, path in draws)
+        widest = max(layer.elements for layer in self.members[0].stack)
+        size = max(1, _CHUNK // (total * widest))
+        for start in range(0, len(x), size):
+            rows = slice(start, min(start + size, len(x)))
+            values = []
+            for member, path in draws:
+                like = next(member.parameters())
+                with torch.no_grad():
+                    found = evaluate(member, path, torch.tensor(x[rows]).to(like))
+                values.append(as_numpy(found))
+            yield rows, np.concatenate(values)
+
+    def _mixture(self, draws: "list[Draw]", values: Values, seed: int | None) -> Predictive:
+        noises = [
+            np.repeat(as_numpy(member.likelihood.noise_variance.sqrt())[None], path.num_samples, 0)
+            for member, path in draws
+        ]
+        likelihood = self.members[0].likelihood
+        return Predictive(
+            self.scaling.functions(values),
+            self.scaling.spread(np.concatenate(noises)),
+            likelihood.degrees if isinstance(likelihood, StudentT) else None,
+            self.output_names,
+            self.seed if seed is None else seed,
+        )
+
+    def _inputs(self, X: Any) -> Values:
+        return self.scaling.inputs(inputs_table(X, len(self.input_names)))
+
+
+Draw = tuple[DeepLFM, DeepPath]
+Evaluate = Callable[[DeepLFM, DeepPath, torch.Tensor], torch.Tensor]
+
+
+def _value(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
+    return path(x)
+
+
+def as_numpy(values: torch.Tensor) -> Values:
+    """Numbers of any type and device as float64."""
+    return values.detach().double().cpu().numpy()

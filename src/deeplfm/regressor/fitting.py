@@ -1,0 +1,181 @@
+"""Fit a recipe to data: build, train (with restarts, held-out blocks, checkpoints).
+
+    fitted = fit(dataset(X, y), FourierDLFM(), Training(), seed=0)
+
+Under torchrun all processes call it with the same arguments, and each gets the same result.
+"""
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deeplfm.data import Dataset, Scaling, fit_scaling
+from deeplfm.data.stored import Stored
+from deeplfm.errors import InputError
+from deeplfm.models import DeepLFM, FourierDLFM, Recipe
+from deeplfm.objectives import Batch
+from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
+from deeplfm.training import Company, Race, Trainer, Training, join
+from deeplfm.training.held_out import best_steps, split
+from deeplfm.training.progress import Report, progress_bar
+
+
+class _Material(NamedTuple):
+    """Data to train on: a few rows stand for all of those that `read` can reach."""
+
+    data: Dataset
+    scaling: Scaling
+    batch: Batch
+    read: Callable[[Tensor], Batch] | None
+
+
+def fit(
+    data: Dataset | Stored,
+    recipe: Recipe | None = None,
+    training: Training | None = None,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    checkpoints: Path | None = None,
+    report: Report | None = None,
+    progress: bool = True,
+) -> FittedModel:
+    """Build and train. With a folder for checkpoints it goes on from those it finds there.
+
+    Of `Stored` data each step reads its batch; the start looks at a few thousand rows, evenly
+    spread, and the fitted model keeps those.
+    `report(step, loss)` is called now and then, in place of the progress bar. An interrupt from the
+    keyboard ends the training and returns what there is; the checkpoints stay.
+    """
+    recipe, training = recipe or FourierDLFM(), training or Training()
+    company = join(device)
+    material = _material(data, training, company, company.device(device), dtype)
+    if report is None:
+        with progress_bar(training.steps, progress and company.leads) as shown:
+            return _fit(material, recipe, training, seed, checkpoints, shown, company)
+    return _fit(material, recipe, training, seed, checkpoints, report, company)
+
+
+def _fit(
+    material: _Material,
+    recipe: Recipe,
+    training: Training,
+    seed: int,
+    checkpoints: Path | None,
+    report: Report | None,
+    company: Company,
+) -> FittedModel:
+    data, scaling, batch, read = material
+    recipe = recipe.resolved(data, scaling)
+    report = report if company.leads else None
+    steps = training.steps
+    if training.held_out > 0:
+        steps = _steps_by_held_out(data, recipe, training, scaling, batch, seed, report, company)
+    trainers = []
+    for k in range(training.restarts):
+        model = _built(data, recipe, scaling, seed + APART * k, batch, company)
+        trainers.append(Trainer(model, batch, training, seed + APART * k, company, read))
+    race = Race(trainers, checkpoints)
+    race.resume()
+    try:
+        race.run(until=steps, report=report)
+    except KeyboardInterrupt:
+        if company.size > 1:  # each was interrupted at another step: there is no common state
+            raise
+        race.stop()
+    chosen = race.chosen()
+    for k in chosen:
+        trainers[k].model.requires_grad_(False)
+    histories = tuple(
+        {name: as_numpy(column) for name, column in trainers[k].history().items()} for k in chosen
+    )
+    return FittedModel(
+        recipe,
+        training,
+        scaling,
+        data.input_names,
+        data.output_names,
+        tuple(trainers[k].model for k in chosen),
+        histories,
+        seed,
+        trainers[chosen[0]].step,
+        data,
+    )
+
+
+def _built(
+    data: Dataset, recipe: Recipe, scaling: Scaling, seed: int, like: Batch, company: Company
+) -> DeepLFM:
+    """Built by the first process; the others make room for what it sends."""
+    generator = torch.Generator().manual_seed(seed)
+    leads = company.leads
+    model = recipe.build(data, scaling, generator) if leads else recipe.skeleton(scaling, generator)
+    model.to(device=like.x.device, dtype=like.x.dtype)
+    company.broadcast(model)
+    return model
+
+
+def _steps_by_held_out(
+    data: Dataset,
+    recipe: Recipe,
+    training: Training,
+    scaling: Scaling,
+    batch: Batch,
+    seed: int,
+    report: Report | None,
+    company: Company,
+) -> int:
+    """Train a first model without some blocks, to learn how long the one with all data may."""
+    known, test = split(batch, training.held_out, torch.Generator().manual_seed(seed))
+    hidden = test.observed.cpu().numpy()
+    part = replace(data, y=np.where(hidden, np.nan, data.y))
+    model = _built(part, recipe, scaling, seed, batch, company)
+    return best_steps(Trainer(model, known, training, seed, company), test, report)
+
+
+def _material(
+    data: Dataset | Stored, training: Training, company: Company, device: str, dtype: torch.dtype
+) -> _Material:
+    if isinstance(data, Stored):
+        if training.batch_size is None or training.held_out > 0:
+            raise InputError(
+                "training must have a batch_size, and held_out 0, for data that are read from "
+                f"disk; got {training.batch_size} and {training.held_out:g}. Pass batch_size=500."
+            )
+        stored, total = data, len(data)
+        scaling = company.share(stored.scaling)
+        sample = stored.thinned() if training.batch_size < total else stored.rows(np.arange(total))
+        _check_same(sample, company)
+
+        def read(rows: Tensor) -> Batch:
+            return _batch(stored.rows(rows.numpy()), scaling, device, dtype, total)
+
+        return _Material(sample, scaling, _batch(sample, scaling, device, dtype, total), read)
+    _check_same(data, company)
+    scaling = fit_scaling(data)
+    return _Material(data, scaling, _batch(data, scaling, device, dtype, len(data)), None)
+
+
+def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype, total: int) -> Batch:
+    x = torch.tensor(scaling.inputs(data.x)).to(device=device, dtype=dtype)
+    y = torch.tensor(np.nan_to_num(scaling.targets(data.y))).to(device=device, dtype=dtype)
+    return Batch(x, y, torch.tensor(data.observed).to(device), total)
+
+
+def _check_same(data: Dataset, company: Company) -> None:
+    """All processes need all rows: each takes its share of them itself."""
+    if company.size == 1:
+        return
+    own = torch.tensor([zlib.crc32(np.ascontiguousarray(table).data) for table in (data.x, data.y)])
+    if any(not torch.equal(own, other) for other in company.gather(own)):
+        raise InputError(
+            "all processes must be given the same data; got different ones. "
+            "Pass all rows to each: they are shared out over the processes inside."
+        )

@@ -1,0 +1,166 @@
+"""What was learnt of the physics: time constants, periods, damping, in the user's units.
+
+    a pole s of an ODE is e^{-st}:  time constant 1/Re s,  period 2π/|Im s|,  damping Re s/|s|
+
+Inputs of a model have the user's units; hidden functions have none, and say so.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from deeplfm.errors import InputError
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.layers import FourierLayer, InducingLayer, Layer
+from deeplfm.regressor.fitted import FittedModel, as_numpy
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Response:
+    """How one function of a layer answers along one of its inputs.
+
+    `poles` have the real part first where the ODE is slowest; `in_units` says whether they are per
+    unit of the user's input. An ODE of order 0 answers at once.
+    """
+
+    layer: int
+    function: str
+    input: str
+    in_units: bool
+    poles: tuple[complex, ...]
+    lengthscale: float
+
+    @property
+    def time_constant(self) -> float:
+        """How long the slowest part takes to fall to 1/e; infinite where it does not."""
+        slowest = min((pole.real for pole in self.poles), default=math.inf)
+        return math.inf if slowest <= 0 else 1 / slowest
+
+    @property
+    def period(self) -> float:
+        """Of the slowest part that swings; infinite where none does."""
+        turning = min((abs(pole.imag) for pole in self.poles if pole.imag), default=0.0)
+        return math.inf if turning == 0 else 2 * math.pi / turning
+
+    @property
+    def damping_ratio(self) -> float:
+        """Re s / |s| of the least damped part: 1 and more does not swing."""
+        return min((pole.real / abs(pole) for pole in self.poles if pole), default=1.0)
+
+    def in_words(self, amount: Callable[[float], str] = "{:.3g}".format) -> str:
+        """One sentence; `amount` writes a distance along the input."""
+        along = f"along {self.input}" + ("" if self.in_units else " (which has no units)")
+        if not self.poles:
+            return f"{self.function} follows its force at once {along}."
+        if math.isinf(self.time_constant):
+            return f"{self.function} sums its force up {along} and never forgets."
+        forgets = f"with a time constant of {amount(self.time_constant)}"
+        if math.isinf(self.period):
+            return f"{self.function} forgets its force {along} {forgets}, without swinging."
+        rings = self.time_constant / self.period
+        return (
+            f"{self.function} swings with a period of {amount(self.period)} {along} and forgets "
+            f"{forgets}: it rings for about {rings:.2g} periods (damping ratio "
+            f"{self.damping_ratio:.2g})."
+        )
+
+
+def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
+    """One for each layer, function and input of a member of a fitted model or estimator."""
+    model = _fitted(model)
+    stack = model.members[member].stack
+    found = []
+    for number, layer in enumerate(stack):
+        units = _units(model, number)
+        names = model.function_names(number)
+        poles = _poles(layer, len(units))
+        lengthscales = _lengthscales(layer)
+        for row, name in enumerate(names):
+            for column, (label, unit) in enumerate(units):
+                scale = 1.0 if unit is None else unit
+                chosen = poles[min(row, len(poles) - 1)][column] / scale
+                found.append(
+                    Response(
+                        number,
+                        name,
+                        label,
+                        unit is not None,
+                        tuple(sorted(map(complex, chosen), key=lambda pole: pole.real)),
+                        float(lengthscales[column] * scale),
+                    )
+                )
+    return tuple(found)
+
+
+def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, Values]:
+    """Lags along the first input and the layer's Green's functions there, [L] and [L, D].
+
+    In the user's units where that input is one of theirs; as long as the slowest of them lasts.
+    """
+    model = _fitted(model)
+    depth = len(model.members[member].stack)
+    if not 0 <= layer < depth:
+        raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
+    g = physics_of(model.members[member].stack[layer])
+    unit = _units(model, layer)[0][1] or 1.0
+    own = [one for one in responses(model, member) if one.layer == layer]
+    own = own[:: len(_units(model, layer))]  # along the first input
+    longest = max((one.time_constant for one in own if math.isfinite(one.time_constant)), default=1)
+    lags = np.linspace(0, 4 * longest, 400)
+    if g.order == 0:
+        return lags, np.zeros((len(lags), len(own)))
+    with torch.no_grad():
+        like = g.factors[0][0]
+        values = as_numpy(g(torch.tensor(lags / unit).to(like)[:, None, None]))[:, :, 0]
+    # y^(n) + … = u in other units of time: G has n - 1 of them; with an integral of 1, minus one.
+    power = -1 if g.normalised else g.order - 1
+    return lags, np.broadcast_to(values, (len(lags), len(own))) * unit**power
+
+
+def _fitted(model: Any) -> FittedModel:
+    """What is inside an estimator, or the fitted model itself."""
+    found = getattr(model, "fitted_", model)
+    if not isinstance(found, FittedModel):
+        raise InputError(f"model must be fitted; got {type(model).__name__}. Call fit first.")
+    return found
+
+
+def physics_of(layer: Layer) -> GreensFunction:
+    """The ODE of any layer of ours."""
+    if not isinstance(layer, (FourierLayer, InducingLayer)):
+        raise TypeError(f"expected a layer with physics, got {type(layer).__name__}")
+    return layer.greens_function
+
+
+def _units(model: FittedModel, layer: int) -> list[tuple[str, float | None]]:
+    """The inputs of a layer: their names and what one unit of them is, None for hidden ones."""
+    names = model.names_below(layer)
+    hidden = 0 if layer == 0 else model.members[0].stack[layer - 1].num_outputs
+    scales = [*[None] * hidden, *map(float, model.scaling.input_scale)][: len(names)]
+    return list(zip(names, scales, strict=True))
+
+
+def _poles(layer: Layer, inputs: int) -> NDArray[np.complex128]:
+    """[D or 1, P, K]."""
+    poles = physics_of(layer).poles().detach().cpu().to(torch.complex128).numpy()
+    if poles.ndim < 3:
+        return np.zeros((1, inputs, 0), dtype=np.complex128)
+    return np.asarray(poles)
+
+
+def _lengthscales(layer: Layer) -> Values:
+    """Of the forces along each input [P]: the shortest, where they have their own."""
+    if isinstance(layer, FourierLayer):
+        ell = as_numpy(layer.frequencies.lengthscale())
+    elif isinstance(layer, InducingLayer):
+        ell = as_numpy(layer.posterior.prior.lengthscale)
+    else:
+        raise TypeError(f"expected a layer with forces, got {type(layer).__name__}")
+    return np.asarray(ell.reshape(-1, ell.shape[-1]).min(0))

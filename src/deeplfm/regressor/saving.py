@@ -1,0 +1,166 @@
+"""A fitted model in a folder: settings as JSON, numbers as safetensors, nothing pickled.
+
+    model.json          format, settings, names, seed, checksums
+    model.safetensors   the members' states, the scaling, the histories
+    data.safetensors    what it was fitted to; may be deleted, only reports look at it
+
+All are written whole or not at all; the JSON comes last and names the checksums of the others.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from deeplfm.data import Dataset, Scaling, files
+from deeplfm.errors import InputError
+from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.settings import from_json, to_json
+
+FORMAT = 2  # 1 had neither the data nor the settings of the estimator
+_SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
+_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
+
+
+def save(
+    model: FittedModel, folder: Path | str, estimator: Mapping[str, Any] | None = None
+) -> None:
+    """Write `model` to `folder`, which is made if it is not there.
+
+    `estimator` holds the settings of the estimator that fitted it, if one did.
+    """
+    folder = Path(folder)
+    settings = {
+        "format": FORMAT,
+        "recipe": to_json(model.recipe),
+        "training": to_json(model.training),
+        "input_names": list(model.input_names),
+        "output_names": list(model.output_names),
+        "members": len(model.members),
+        "seed": model.seed,
+        "steps": model.steps,
+        "estimator": None if estimator is None else to_json(dict(estimator)),
+    }
+    tensors: dict[str, Tensor] = {
+        f"scaling.{name}": torch.tensor(getattr(model.scaling, name)) for name in _SCALING
+    }
+    for k, (member, history) in enumerate(zip(model.members, model.histories, strict=True)):
+        tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
+        tensors |= {f"history.{k}.{name}": torch.tensor(v) for name, v in history.items()}
+    numbers = folder / _NUMBERS
+    files.save_tensors(numbers, tensors)
+    settings["sha256"] = checksum(numbers)
+    if model.data is not None:
+        table = {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
+        files.save_tensors(folder / _DATA, table)
+        settings["data_sha256"] = checksum(folder / _DATA)
+    save_settings(folder / _SETTINGS, settings)
+
+
+def load(folder: Path | str, device: str = "cpu") -> FittedModel:
+    """Read what `save` wrote; predictions are those of the model that was saved."""
+    folder = Path(folder)
+    settings = read_settings(folder / _SETTINGS)
+    numbers = folder / _NUMBERS
+    check_unchanged(numbers, settings["sha256"])
+    tensors = files.load_tensors(numbers)
+    scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
+    recipe = from_json(settings["recipe"])
+    members, histories = [], []
+    for k in range(settings["members"]):
+        state = _part(tensors, f"member.{k}.")
+        member = recipe.skeleton(scaling)
+        like = next(value for value in state.values() if value.is_floating_point())
+        member.to(dtype=like.dtype)
+        member.load_state_dict(state)
+        members.append(member.to(device).requires_grad_(False))
+        histories.append({n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()})
+    names = tuple(settings["input_names"]), tuple(settings["output_names"])
+    return FittedModel(
+        recipe,
+        from_json(settings["training"]),
+        scaling,
+        *names,
+        tuple(members),
+        tuple(histories),
+        settings["seed"],
+        settings["steps"],
+        _data(folder, settings, *names),
+    )
+
+
+def save_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Settings with a checksum of their own."""
+    files.save_json(path, settings | {"checksum": _digest(settings)})
+
+
+def estimator_settings(folder: Path | str) -> dict[str, Any] | None:
+    """The settings of the estimator that saved the folder; None where none did."""
+    found = read_settings(Path(folder) / _SETTINGS).get("estimator")
+    return None if found is None else dict(from_json(found))
+
+
+def _data(
+    folder: Path, settings: dict[str, Any], inputs: tuple[str, ...], outputs: tuple[str, ...]
+) -> Dataset | None:
+    """What the model was fitted to, if it is still there."""
+    path = folder / _DATA
+    if "data_sha256" not in settings or not path.exists():
+        return None
+    check_unchanged(path, settings["data_sha256"])
+    tensors = files.load_tensors(path)
+    return Dataset(tensors["x"].numpy(), tensors["y"].numpy(), inputs, outputs)
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """The settings of a saved model, as they were written with `save_settings`."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        settings = json.loads(text)
+    except FileNotFoundError:
+        raise InputError(
+            f"{path.parent} must hold a saved model; {path.name} is not there. Check the folder."
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(
+            f"{path} must be JSON; it is not ({error}). Copy the whole folder again."
+        ) from None
+    found = settings.get("format") if isinstance(settings, dict) else None
+    if not isinstance(found, int) or not 1 <= found <= FORMAT:
+        raise InputError(
+            f"{path} must have format 1 to {FORMAT}; got {found!r}. Use a newer version of deeplfm."
+        )
+    as_written = files.json_text(settings)
+    own = settings.pop("checksum", None)
+    if found > 1 and (own != _digest(settings) or text != as_written):
+        raise InputError(
+            f"{path} must be as it was written; it was changed. Copy the whole folder again."
+        )
+    return dict(settings)
+
+
+def check_unchanged(path: Path, expected: str) -> None:
+    """The file has the checksum that the settings name."""
+    if not path.exists() or checksum(path) != expected:
+        raise InputError(
+            f"{path} must be the file that the settings name; it is missing or was changed. "
+            "Copy the whole folder again."
+        )
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(files.json_text(settings).encode()).hexdigest()
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+def checksum(path: Path) -> str:
+    """SHA-256 of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,1 @@
+"""Candidates made of torch's operations, for a CPU."""

@@ -1,0 +1,1 @@
+"""Candidates for CUDA; imported where they are used: not every PyTorch brings Triton."""

@@ -1,0 +1,1 @@
+"""VARIATIONAL: Gaussians, their divergences, and learnable quantities with bounds."""

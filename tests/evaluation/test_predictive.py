@@ -1,0 +1,141 @@
+"""The mixture against SciPy, brute-force integration and sampling; metrics against their words."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+
+import deeplfm as dlfm
+from deeplfm.evaluation import metrics
+from deeplfm.evaluation.predictive import Predictive
+
+SAMPLES = np.random.default_rng(0).normal(size=(7, 3, 2)) * np.array([1.0, 5.0])
+NOISE = np.array([0.3, 2.0])
+Y = np.array([[0.2, -3.0], [np.nan, 4.0], [1.5, 0.1]])
+
+
+def component(degrees: float | None, f: float, noise: float) -> Any:
+    if degrees is None:
+        return scipy.stats.norm(f, noise)
+    return scipy.stats.t(degrees, f, noise)
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_mixture_is_the_mean_of_its_components(degrees: float | None) -> None:
+    p = Predictive(SAMPLES, NOISE, degrees)
+    for n in range(3):
+        for d in range(2):
+            parts = [component(degrees, SAMPLES[s, n, d], NOISE[d]) for s in range(7)]
+            density = np.mean([part.pdf(Y[n, d]) for part in parts])
+            assert p.log_density(Y)[n, d] == pytest.approx(np.log(density), nan_ok=True)
+            second = np.mean([part.var() + part.mean() ** 2 for part in parts])
+            exact = np.sqrt(second - np.mean([part.mean() for part in parts]) ** 2)
+            assert p.std[n, d] == pytest.approx(exact)
+            for level in (0.05, 0.5, 0.99):
+                at = p.quantile(level)[n, d]
+                assert np.mean([part.cdf(at) for part in parts]) == pytest.approx(level, abs=1e-10)
+
+
+@pytest.mark.parametrize(("degrees", "bar"), [(None, 1e-6), (4.0, 2e-2)])
+def test_crps_is_its_integral(degrees: float | None, bar: float) -> None:
+    """CRPS = ∫ (F(z) - 1[y ≤ z])² dz; 199 levels leave the tails of a Student-t short."""
+    p = Predictive(SAMPLES, NOISE, degrees)
+    got = p.crps(Y)
+    assert np.isnan(got[1, 0])
+    for n, d in ((0, 0), (2, 1)):
+        parts = [component(degrees, SAMPLES[s, n, d], NOISE[d]) for s in range(7)]
+
+        def square(z: float, parts: list = parts, y: float = Y[n, d]) -> float:  # type: ignore[type-arg]
+            return float((np.mean([part.cdf(z) for part in parts]) - (y <= z)) ** 2)
+
+        left, _ = scipy.integrate.quad(square, -60, Y[n, d], limit=200)
+        right, _ = scipy.integrate.quad(square, Y[n, d], 60, limit=200)
+        assert got[n, d] == pytest.approx(left + right, rel=bar)
+
+
+def test_a_mixture_of_gaussians_in_closed_form() -> None:
+    """noise_std [S, N, D]: every component has its own deviation at every point."""
+    deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
+    p = Predictive(SAMPLES, deviations)
+    lower, upper = p.interval(0.8)
+    for n, d in np.ndindex(3, 2):
+        parts = scipy.stats.norm(SAMPLES[:, n, d], deviations[:, n, d])
+        assert p.mean[n, d] == pytest.approx(SAMPLES[:, n, d].mean())
+        second = (deviations[:, n, d] ** 2 + SAMPLES[:, n, d] ** 2).mean()
+        assert p.std[n, d] == pytest.approx(np.sqrt(second - p.mean[n, d] ** 2))
+        density = np.log(parts.pdf(Y[n, d]).mean())
+        assert p.log_density(Y)[n, d] == pytest.approx(density, nan_ok=True)
+        assert p.cdf(Y)[n, d] == pytest.approx(parts.cdf(Y[n, d]).mean(), nan_ok=True)
+        assert parts.cdf(lower[n, d]).mean() == pytest.approx(0.1, abs=1e-10)
+        assert parts.cdf(upper[n, d]).mean() == pytest.approx(0.9, abs=1e-10)
+    many = 3000
+    drawn = Predictive(np.repeat(SAMPLES, many, 0), np.repeat(deviations, many, 0)).sample_y(1)
+    inside = ((drawn >= lower) & (drawn <= upper)).mean(0)
+    assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(drawn))
+
+
+def test_crps_of_gaussians_in_closed_form() -> None:
+    """Of one Gaussian by the textbook; of several by its integral."""
+    center, std = SAMPLES[:1], 0.2 + np.random.default_rng(2).uniform(size=(1, 3, 2))
+    z = (Y - center[0]) / std[0]
+    normal = scipy.stats.norm
+    exact = std[0] * (z * (2 * normal.cdf(z) - 1) + 2 * normal.pdf(z) - 1 / np.sqrt(np.pi))
+    np.testing.assert_allclose(Predictive(center, std).crps(Y), exact, rtol=1e-12)
+    deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
+    parts = normal(SAMPLES[:, 2, 1], deviations[:, 2, 1])
+
+    def square(at: float) -> float:
+        return float((parts.cdf(at).mean() - (Y[2, 1] <= at)) ** 2)
+
+    left, _ = scipy.integrate.quad(square, -60, Y[2, 1], limit=200)
+    right, _ = scipy.integrate.quad(square, Y[2, 1], 60, limit=200)
+    assert Predictive(SAMPLES, deviations).crps(Y)[2, 1] == pytest.approx(left + right, rel=1e-6)
+
+
+def test_noise_free_predictions() -> None:
+    p = Predictive(SAMPLES, np.zeros(2))
+    np.testing.assert_allclose(p.std, SAMPLES.std(0))
+    np.testing.assert_allclose(p.quantile(0.5), np.median(SAMPLES, 0))
+    differences = np.abs(SAMPLES[:, None] - SAMPLES[None]).mean((0, 1)) / 2
+    np.testing.assert_allclose(p.crps(Y), np.abs(SAMPLES - Y).mean(0) - differences)
+    with pytest.raises(dlfm.InputError, match="a density needs observation noise"):
+        p.log_density(Y)
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_sampled_targets_fill_the_interval(degrees: float | None) -> None:
+    samples = np.repeat(SAMPLES, 3000, axis=0)
+    y = Predictive(samples, NOISE, degrees).sample_y(seed=1)
+    lower, upper = Predictive(SAMPLES, NOISE, degrees).interval(0.8)
+    inside = ((y >= lower) & (y <= upper)).mean(0)
+    assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(y))
+    assert not np.array_equal(y, Predictive(samples, NOISE, degrees).sample_y(seed=2))
+
+
+def test_metrics_are_their_words() -> None:
+    p = Predictive(SAMPLES, NOISE)
+    for d in range(2):
+        rows = ~np.isnan(Y[:, d])
+        y, mean = Y[rows, d], p.mean[rows, d]
+        assert metrics.rmse(Y, p.mean)[d] == pytest.approx(np.sqrt(((y - mean) ** 2).mean()))
+        exact = ((y - mean) ** 2).mean() / ((y - y.mean()) ** 2).mean()
+        assert metrics.nmse(Y, p.mean)[d] == pytest.approx(exact)
+        assert metrics.mnll(Y, p)[d] == pytest.approx(-p.log_density(Y)[rows, d].mean())
+        assert metrics.crps(Y, p)[d] == pytest.approx(p.crps(Y)[rows, d].mean())
+        lower, upper = p.interval(0.5)
+        inside = (y >= lower[rows, d]) & (y <= upper[rows, d])
+        assert metrics.coverage(Y, p, 0.5)[d] == pytest.approx(inside.mean())
+
+
+def test_bad_input() -> None:
+    p = Predictive(SAMPLES, NOISE)
+    with pytest.raises(dlfm.InputError, match="probability must be between 0 and 1; got 90"):
+        p.interval(90)
+    with pytest.raises(dlfm.InputError, match=r"y must be \[3, 2\] as the prediction is"):
+        p.log_density(Y[:, :1])
+    with pytest.raises(dlfm.InputError, match=r"must both be \[N, D\]"):
+        metrics.rmse(Y[:, 0], p.mean)
+    with pytest.raises(dlfm.InputError, match="every output must have an observed target"):
+        metrics.nmse(Y * np.array([np.nan, 1.0]), p.mean)

@@ -1,0 +1,159 @@
+"""What every baseline promises: units, shapes, folders, seeds, clones; errors that help."""
+
+import contextlib
+import json
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import deeplfm as dlfm
+from deeplfm.paper import baselines
+from deeplfm.paper.baselines import (
+    SLMC,
+    SVGP,
+    AutoregressiveRidge,
+    Baseline,
+    DeepGP,
+    ExactGP,
+    LagRidge,
+    PeriodicGP,
+    SpectralMixtureGP,
+)
+
+Values = NDArray[np.float64]
+
+
+def small() -> list[Baseline]:
+    """Each of them, quick to fit."""
+    return [
+        ExactGP(steps=3, progress=False),
+        PeriodicGP(steps=3, progress=False),
+        SVGP(num_inducing=6, steps=4, batch_size=16, progress=False),
+        SLMC(num_inducing=6, steps=4, batch_size=16, progress=False),
+        DeepGP(num_inducing=6, steps=3, num_samples=2, batch_size=16, progress=False),
+        SpectralMixtureGP(num_components=3, steps=3, few=40, progress=False),
+        LagRidge(lags=2),
+        AutoregressiveRidge(lags=2),
+    ]
+
+
+def series() -> tuple[Values, Values]:
+    t = np.linspace(3, 5, 60)
+    noise = 0.1 * np.random.default_rng(0).normal(size=(60, 2))
+    y = np.stack([np.sin(12 * t), 100 + 20 * np.cos(12 * t)], 1) + noise
+    y[20:30, 0] = y[40:45, 1] = np.nan
+    return t, y
+
+
+@pytest.fixture(params=small(), ids=lambda model: type(model).__name__)
+def model(request: Any) -> Baseline:
+    fresh: Baseline = clone(request.param)
+    return fresh
+
+
+def test_the_door(model: Baseline, tmp_path: Path) -> None:
+    t, y = series()
+    assert model.fit(t, y) is model
+    p = model.predictive(t, num_samples=7)
+    assert p.mean.shape == p.std.shape == (60, 2)
+    assert len(p.samples) in (1, 7)
+    assert p.noise_std.shape == p.samples.shape
+    assert (p.std > 0).all()
+    assert 80 < p.mean[:, 1].mean() < 120  # the user's units
+    mean, std = model.predict(t, return_std=True)
+    assert mean.shape == std.shape == (60, 2)
+    assert np.isfinite(model.score(t, y))
+    history = model.history_
+    assert set(history) == {"step", "loss", "seconds"}
+    assert len({len(values) for values in history.values()}) == 1
+    assert (np.diff(history["seconds"]) >= 0).all()
+
+    model.save(tmp_path / "run")
+    again = baselines.load(tmp_path / "run", device="cpu")
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predictive(t, 7).samples, p.samples)
+    np.testing.assert_array_equal(again.predictive(t, 7).noise_std, p.noise_std)
+    np.testing.assert_array_equal(again.history_["loss"], history["loss"])
+    assert {path.suffix for path in (tmp_path / "run").iterdir()} == {".json", ".safetensors"}
+
+
+def test_the_same_seed_gives_the_same_model(model: Baseline) -> None:
+    t, y = series()
+    first, second = model.fit(t, y).predict(t), clone(model).fit(t, y).predict(t)
+    np.testing.assert_array_equal(first, second)
+
+
+def test_scikit_learns_parameters(model: Baseline) -> None:
+    changed = clone(model).set_params(seed=5, device="cpu")
+    assert changed.seed == 5
+    assert clone(changed).get_params() == changed.get_params()
+    assert model.seed == 0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("without_shape_checks")
+def test_scikit_learns_own_checks() -> None:
+    """But for one: X [N] is one input here."""
+    done = 0
+    for estimator, check in estimator_checks_generator(ExactGP(steps=3)):
+        if getattr(check, "func", check).__name__ == "check_fit1d":
+            continue
+        with contextlib.suppress(SkipTest):
+            check(estimator)
+            done += 1
+    assert done > 40
+
+
+def test_names_and_one_column(model: Baseline) -> None:
+    t, y = series()
+    frame = pd.DataFrame({"time": t})
+    if isinstance(model, LagRidge):
+        with pytest.raises(dlfm.InputError, match="needs other channels"):
+            model.fit(frame, y[:, 1])
+        return
+    model.fit(frame, pd.Series(y[:, 1], name="pressure"))
+    assert model.output_names_ == ("pressure",)
+    assert model.predict(frame).shape == (60,)
+    assert model.predictive(frame).names == ("pressure",)
+
+
+def test_errors_say_what_to_do(model: Baseline, tmp_path: Path) -> None:
+    t, y = series()
+    with pytest.raises(dlfm.InputError, match="requires y to be passed"):
+        model.fit(t, None)
+    with pytest.raises(dlfm.InputError, match="equal rows"):
+        model.fit(np.ones(60), y)
+    with pytest.raises(dlfm.InputError, match="device must be one of"):
+        clone(model).set_params(device="abacus").fit(t, y)
+    with pytest.raises(dlfm.InputError, match="seed must be an integer"):
+        clone(model).set_params(seed=0.5).fit(t, y)
+    model.fit(t, y)
+    with pytest.raises(dlfm.InputError, match="num_samples must be an integer"):
+        model.predictive(t, num_samples=0)
+    with pytest.raises(dlfm.InputError, match="as in the fit"):
+        model.score(t, y[:, :1])
+
+
+def test_a_folder_that_was_changed_is_refused(tmp_path: Path) -> None:
+    t, y = series()
+    with pytest.raises(dlfm.InputError, match=r"must hold a saved model; baseline.json is not"):
+        baselines.load(tmp_path)
+    ExactGP(steps=1).fit(t, y).save(tmp_path)
+    numbers = tmp_path / "baseline.safetensors"
+    whole = numbers.read_bytes()
+    numbers.write_bytes(whole[:-1] + b"x")
+    with pytest.raises(dlfm.InputError, match="missing or was changed"):
+        baselines.load(tmp_path)
+    numbers.write_bytes(whole)
+    settings = tmp_path / "baseline.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"baseline": "Magic"}))
+    with pytest.raises(dlfm.InputError, match="was changed"):
+        baselines.load(tmp_path)
