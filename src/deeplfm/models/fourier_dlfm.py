@@ -21,11 +21,13 @@ from deeplfm.models.recipe import (
     check_choice,
     check_templates,
     layer_sizes,
+    likelihood_for,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.shapes import Memory, check_count
 
@@ -109,7 +111,7 @@ class FourierDLFM(Recipe):
         model = self.skeleton(scaling, generator)
         layers = [layer for layer in model.layers if isinstance(layer, FourierLayer)]
         start = Start(
-            *evenly(scaling.inputs(data.x), scaling.targets(data.y)),
+            *start_tables(data, scaling, self.likelihood),
             generator,
             from_spectrum=self.frequency_init == "periodogram",
             keep_lengthscale=self.lengthscale is not None,
@@ -129,7 +131,7 @@ class FourierDLFM(Recipe):
                 layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
             )
         ]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        return DeepLFM(layers, skip, likelihood_for(self.likelihood, scaling))
 
     def _layer(
         self,

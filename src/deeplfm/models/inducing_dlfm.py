@@ -20,11 +20,13 @@ from deeplfm.models.recipe import (
     check_choice,
     check_templates,
     layer_sizes,
+    likelihood_for,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.grid import grid_size
 from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
 from deeplfm.shapes import Memory, check_count
@@ -124,7 +126,7 @@ class InducingDLFM(Recipe):
     def resolved(self, data: Dataset, scaling: Scaling) -> "InducingDLFM":
         if self.grid_points is not None or self.greens_function is not None:
             return self
-        x, y = evenly(scaling.inputs(data.x), scaling.targets(data.y))
+        x, y = start_tables(data, scaling, self.likelihood)
         needed = grid_size(x, y, self.past) if x.shape[1] == 1 else 0
         return replace(self, grid_points=max(self.num_inducing, needed))
 
@@ -134,7 +136,7 @@ class InducingDLFM(Recipe):
             return recipe.build(data, scaling, generator)
         model = self.skeleton(scaling, generator)
         layers = [layer for layer in model.stack if isinstance(layer, InducingLayer)]
-        start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
+        start = Start(*start_tables(data, scaling, self.likelihood), generator)
         settings = InducingStart(
             own_physics=self.greens_function is None,
             keep_lengthscale=self.lengthscale is not None,
@@ -158,7 +160,7 @@ class InducingDLFM(Recipe):
                 layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
             )
         ]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        return DeepLFM(layers, skip, likelihood_for(self.likelihood, scaling))
 
     def _layer(
         self,

@@ -9,7 +9,7 @@ input over its whole range.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -18,15 +18,23 @@ from torch import Tensor
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.skip import Skip
+from deeplfm.models.starts.base import Values, evenly
 
 Units: TypeAlias = Literal["user", "scaled"]
 Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
 
 
 class Recipe(ABC):
-    """Settings that can build a model."""
+    """Settings that can build a model; a field of theirs is its likelihood."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def likelihood(self) -> Likelihood:
+            """p(y | f), a template."""
 
     @abstractmethod
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
@@ -52,6 +60,21 @@ def layer_sizes(
     inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
     widths = [inputs, *[skip.width(hidden_dim, inputs)] * (num_layers - 1)]
     return list(zip(widths, [*[hidden_dim] * (num_layers - 1), outputs], strict=True))
+
+
+def likelihood_for(template: Likelihood, scaling: Scaling) -> Likelihood:
+    """The likelihood of a model, for as many outputs and in the units that `scaling` has."""
+    likelihood = template.tiled(len(scaling.target_std))
+    if not likelihood.standardises_targets:
+        mean, std = scaling.function_mean, scaling.function_std
+        likelihood.set_function_units(torch.tensor(mean), torch.tensor(std))
+    return likelihood
+
+
+def start_tables(data: Dataset, scaling: Scaling, likelihood: Likelihood) -> tuple[Values, Values]:
+    """Some rows of the inputs, and what functions should be near there, in the model's units."""
+    targets = scaling.to_functions(likelihood.start_targets(data.y))
+    return evenly(scaling.inputs(data.x), targets)
 
 
 def time_units(units: Units, hidden: int, width: int, scaling: Scaling) -> Float[Tensor, " P"]:
