@@ -156,7 +156,7 @@ def test_a_recipe_of_a_user_is_checked_by_its_annotations() -> None:
 def test_names_that_only_a_type_checker_knows_do_no_harm() -> None:
     @dataclass(frozen=True)
     class Half:
-        other: "Unknown"  # type: ignore[name-defined]
+        other: "Unknown"
         speed: Literal["slow", "fast"]
 
     check_choices(Half(3, "slow"))

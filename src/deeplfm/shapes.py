@@ -149,7 +149,8 @@ def check_choices(settings: object) -> None:
 
     For `__post_init__`; a recipe has it from its base class.
     """
-    for name, choice in _choices(type(settings)).items():
+    kind: Any = type(settings)
+    for name, choice in _choices(kind).items():
         check_choice(name, getattr(settings, name), choice)
 
 

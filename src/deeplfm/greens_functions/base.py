@@ -11,7 +11,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,47 +22,11 @@ from deeplfm.greens_functions.divided_differences import (
     pair,
     product_of_differences,
 )
+from deeplfm.greens_functions.factors import Factor, Linear, Quadratic
+from deeplfm.greens_functions.factors import complex_product as complex_product
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.shapes import Memory, Number, as_tensors, check_choice, complex_dtype
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice
 from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
-
-
-class Linear(NamedTuple):
-    """The factor p + a."""
-
-    rate: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p + self.rate
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.rate, omega
-
-    def poles(self) -> list[Tensor]:
-        return [self.rate.to(complex_dtype(self.rate.dtype))]
-
-
-class Quadratic(NamedTuple):
-    """The factor (p + α)² - q, with α² - q given on its own since it may cancel."""
-
-    damping: Tensor
-    discriminant: Tensor
-    product: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p * (p + 2 * self.damping) + self.product
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.product - omega.square(), 2 * self.damping * omega
-
-    def poles(self) -> list[Tensor]:
-        d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
-        far = self.damping + torch.where(self.damping < 0, -d, d)  # no cancellation
-        near = self.product / torch.where(far == 0, torch.ones_like(far), far)
-        return [near, far]
-
-
-Factor = Linear | Quadratic
 
 
 class GreensFunction(nn.Module, ABC):
@@ -120,7 +84,7 @@ class GreensFunction(nn.Module, ABC):
     @property
     def order(self) -> int:
         """The order of the ODE, the number K of its poles."""
-        return sum(1 if isinstance(factor, Linear) else 2 for factor in self.factors)
+        return sum(factor.degree for factor in self.factors)
 
     def gain(self, trailing: int = 0) -> Tensor | float:
         """1, or 1/∫G if normalised, with `trailing` dimensions of size 1 after its shape."""
@@ -128,8 +92,7 @@ class GreensFunction(nn.Module, ABC):
             return 1.0
         gain: Tensor | float = 1.0
         for factor in self.factors:
-            part = factor.rate if isinstance(factor, Linear) else factor.product
-            gain = gain * part[(..., *([None] * trailing))]
+            gain = gain * factor.at_zero[(..., *([None] * trailing))]
         return gain
 
     def characteristic(self, p: Tensor) -> Tensor:
@@ -150,7 +113,7 @@ class GreensFunction(nn.Module, ABC):
         total: tuple[Tensor, Tensor] | None = None
         for factor in self.factors:
             # One factor at a time: the square of the whole polynomial would overflow sooner.
-            real, imag = type(factor)(*(part[..., None] for part in factor)).turning(omega)
+            real, imag = type(factor)(*(part[..., None] for part in factor)).at_frequency(omega)
             size = real.square() + imag.square()
             one = real / size, -imag / size
             total = one if total is None else complex_product(total, one)
@@ -297,14 +260,6 @@ class GreensFunction(nn.Module, ABC):
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()
         return value
-
-
-def complex_product(
-    left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The product of two complex numbers, by real and imaginary parts."""
-    (a, b), (c, d) = left, right
-    return a * c - b * d, a * d + b * c
 
 
 def _quantity(module: nn.Module) -> Quantity:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from deeplfm.errors import InputError
-from deeplfm.greens_functions.base import Factor, GreensFunction, Linear, Quadratic
+from deeplfm.greens_functions.base import GreensFunction
+from deeplfm.greens_functions.factors import Factor, Linear, Quadratic
 from deeplfm.registry import register
 
 
