@@ -126,7 +126,7 @@ def test_it_appears_in_what_was_learnt(model: dlfm.DeepLFMRegressor) -> None:
         (1, "y0", "hidden 0"), (1, "y0", "hidden 1"), (1, "y0", "x0"),
         (1, "y1", "hidden 0"), (1, "y1", "hidden 1"), (1, "y1", "x0"),
     ]  # fmt: skip
-    assert found[0].in_words() == "hidden 0 depends on x0 directly, without an ODE and a force."
+    assert found[0].in_words() == "hidden 0 depends on x0 directly, without an ODE or a force."
     assert all(not one.poles and math.isinf(one.lengthscale) for one in found)
     plot_greens_functions(model)
     plot_time_constants(model)
@@ -185,7 +185,7 @@ def test_a_report_is_written(model: dlfm.DeepLFMRegressor, tmp_path: Path) -> No
     text = (tmp_path / "page.html").read_text()
     assert "DeepPolynomial" in text
     assert "No latent force drives this layer." in text
-    assert "y0 depends on x0 directly, without an ODE and a force." in text
+    assert "y0 depends on x0 directly, without an ODE or a force." in text
 
 
 @pytest.mark.usefixtures("without_shape_checks")

@@ -59,7 +59,7 @@ class Response:
         name = self.input + ("" if self.in_units else " (which has no units)")
         along = f"along {name}"
         if not self.poles and math.isinf(self.lengthscale):
-            return f"{self.function} depends on {name} directly, without an ODE and a force."
+            return f"{self.function} depends on {name} directly, without an ODE or a force."
         if not self.poles:
             return f"{self.function} follows its force at once {along}."
         if math.isinf(self.time_constant):
