@@ -10,7 +10,8 @@ Everything else is here, once: poles, residues, G(t), and `respond`, the answer 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from inspect import signature
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,47 +22,11 @@ from deeplfm.greens_functions.divided_differences import (
     pair,
     product_of_differences,
 )
+from deeplfm.greens_functions.factors import Factor, Linear, Quadratic
+from deeplfm.greens_functions.factors import complex_product as complex_product
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice
 from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
-
-
-class Linear(NamedTuple):
-    """The factor p + a."""
-
-    rate: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p + self.rate
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.rate, omega
-
-    def poles(self) -> list[Tensor]:
-        return [self.rate.to(complex_dtype(self.rate.dtype))]
-
-
-class Quadratic(NamedTuple):
-    """The factor (p + α)² - q, with α² - q given on its own since it may cancel."""
-
-    damping: Tensor
-    discriminant: Tensor
-    product: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p * (p + 2 * self.damping) + self.product
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.product - omega.square(), 2 * self.damping * omega
-
-    def poles(self) -> list[Tensor]:
-        d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
-        far = self.damping + torch.where(self.damping < 0, -d, d)  # no cancellation
-        near = self.product / torch.where(far == 0, torch.ones_like(far), far)
-        return [near, far]
-
-
-Factor = Linear | Quadratic
 
 
 class GreensFunction(nn.Module, ABC):
@@ -76,9 +41,9 @@ class GreensFunction(nn.Module, ABC):
         self,
         quantities: Mapping[str, Tensor | float],
         *,
-        normalised: bool,
-        learn: bool | Collection[str],
-        bounds: Mapping[str, Bounds] | None,
+        normalised: bool = False,
+        learn: bool | Collection[str] = True,
+        bounds: Mapping[str, Bounds] | None = None,
         positive: bool = True,
     ) -> None:
         super().__init__()
@@ -119,7 +84,7 @@ class GreensFunction(nn.Module, ABC):
     @property
     def order(self) -> int:
         """The order of the ODE, the number K of its poles."""
-        return sum(1 if isinstance(factor, Linear) else 2 for factor in self.factors)
+        return sum(factor.degree for factor in self.factors)
 
     def gain(self, trailing: int = 0) -> Tensor | float:
         """1, or 1/∫G if normalised, with `trailing` dimensions of size 1 after its shape."""
@@ -127,8 +92,7 @@ class GreensFunction(nn.Module, ABC):
             return 1.0
         gain: Tensor | float = 1.0
         for factor in self.factors:
-            part = factor.rate if isinstance(factor, Linear) else factor.product
-            gain = gain * part[(..., *([None] * trailing))]
+            gain = gain * factor.at_zero[(..., *([None] * trailing))]
         return gain
 
     def characteristic(self, p: Tensor) -> Tensor:
@@ -149,7 +113,7 @@ class GreensFunction(nn.Module, ABC):
         total: tuple[Tensor, Tensor] | None = None
         for factor in self.factors:
             # One factor at a time: the square of the whole polynomial would overflow sooner.
-            real, imag = type(factor)(*(part[..., None] for part in factor)).turning(omega)
+            real, imag = type(factor)(*(part[..., None] for part in factor)).at_frequency(omega)
             size = real.square() + imag.square()
             one = real / size, -imag / size
             total = one if total is None else complex_product(total, one)
@@ -224,6 +188,7 @@ class GreensFunction(nn.Module, ABC):
 
     def check_memory(self, memory: Memory) -> None:
         """An ODE that does not forget has no response to an infinite past."""
+        check_choice("memory", memory, Memory)
         if memory == "infinite" and not self.stable:
             worst = self.poles().detach().real.min().item()
             raise InputError(
@@ -245,14 +210,20 @@ class GreensFunction(nn.Module, ABC):
         return twin
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that make it again, as it is now."""
+        """The arguments that make it again, as it is now.
+
+        What the constructor of a subclass does not take, the subclass has decided itself.
+        """
         whole = {name: _quantity(quantity) for name, quantity in self.quantities.items()}
         bounds = {name: q.bounds for name, q in whole.items() if q.bounds is not None}
-        return {name: quantity().detach() for name, quantity in whole.items()} | {
+        settings = {
             "normalised": self.normalised,
             "learn": [name for name, quantity in whole.items() if quantity.raw is not None],
             "bounds": {name: tuple(limits.tolist()) for name, limits in bounds.items()},
         }
+        taken = signature(type(self)).parameters
+        found: dict[str, Any] = {name: one().detach() for name, one in whole.items()}
+        return found | {name: value for name, value in settings.items() if name in taken}
 
     def rescaled(self, unit: Tensor) -> "GreensFunction":
         """A copy of this one, [D, P], whose time is measured in `unit` [P] of this one's."""
@@ -273,18 +244,22 @@ class GreensFunction(nn.Module, ABC):
         """The power of 1/time that a quantity has."""
         return 1
 
+    def match_oscillation(self, frequency: Tensor, damping: Tensor) -> bool:
+        """Become resonators of these angular frequencies; False for an ODE that is none."""
+        return False
+
+    def match_decay(self, decay: Tensor) -> bool:
+        """Become so quick to forget, [D, P] per unit of time; False for an ODE of another kind."""
+        return False
+
+    def set_value(self, name: str, value: Tensor) -> None:
+        """Move one physical quantity that is learnt, by its name."""
+        _quantity(self.quantities[name]).set(value)
+
     def value(self, name: str) -> Tensor:
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()
         return value
-
-
-def complex_product(
-    left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The product of two complex numbers, by real and imaginary parts."""
-    (a, b), (c, d) = left, right
-    return a * c - b * d, a * d + b * c
 
 
 def _quantity(module: nn.Module) -> Quantity:

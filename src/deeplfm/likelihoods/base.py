@@ -24,7 +24,7 @@ from deeplfm.likelihoods.components import LikelihoodComponents
 from deeplfm.variational.parameters import Quantity
 
 Values = NDArray[np.float64]
-Kind = TypeVar("Kind", bound=nn.Module)  # of likelihood
+Kind = TypeVar("Kind", bound="Likelihood")
 
 
 class Likelihood(nn.Module, ABC):
@@ -138,9 +138,12 @@ class Likelihood(nn.Module, ABC):
                 setattr(twin, name, part.tiled(num_outputs))
         return twin
 
-    def set_function_units(self, mean: Float[Tensor, " D"], std: Float[Tensor, " D"]) -> None:
-        """The model's functions are standardised, and this likelihood reads mean + std · f."""
-        self.function_mean, self.function_std = mean, std
+    def built_for(self: Kind, scaling: Scaling) -> Kind:
+        """The copy that is part of a model, for the outputs and in the units of `scaling`."""
+        twin: Kind = self.tiled(len(scaling.function_std))
+        twin.function_mean = torch.tensor(scaling.function_mean)
+        twin.function_std = torch.tensor(scaling.function_std)
+        return twin
 
     def log_prob(
         self,
@@ -152,10 +155,20 @@ class Likelihood(nn.Module, ABC):
 
         What `y` holds there is not read.
         """
-        if self.function_mean is not None and self.function_std is not None:
-            f = torch.addcmul(self.function_mean, f, self.function_std)
+        if not self.standardises_targets:
+            f = self._in_own_units(f)
         density = self.log_density(torch.where(observed, y, self.support.inside), f)
         return torch.where(observed, density, torch.zeros_like(density))
+
+    def _in_own_units(self, f: Float[Tensor, "S N D"]) -> Float[Tensor, "S N D"]:
+        """Functions of the model are standardised; where targets are not, they are unscaled."""
+        if self.function_mean is None or self.function_std is None:
+            raise InputError(
+                f"a {type(self).__name__} likelihood must know the units of its functions; got one "
+                "that was not built for a data set. Write likelihood.built_for(scaling) in the "
+                "recipe."
+            )
+        return torch.addcmul(self.function_mean, f, self.function_std)
 
     def components(self, functions: Values, scaling: Scaling) -> Components:
         """p(y | f) as components of a mixture, for functions [S, N, D], all in the user's units.

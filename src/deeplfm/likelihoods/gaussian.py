@@ -11,9 +11,11 @@ from deeplfm.data import Scaling
 from deeplfm.evaluation import NormalComponents
 from deeplfm.likelihoods.additive import AdditiveNoise, Values
 from deeplfm.randomness import normal
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds
 
 
+@register
 @final
 class Gaussian(AdditiveNoise):
     """y ~ N(f, noise_variance), in standardised units."""

@@ -13,9 +13,11 @@ from deeplfm.errors import InputError
 from deeplfm.evaluation import StudentTComponents
 from deeplfm.likelihoods.additive import AdditiveNoise, Values
 from deeplfm.randomness import normal, uniform
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds
 
 
+@register
 @final
 class StudentT(AdditiveNoise):
     """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""

@@ -64,7 +64,7 @@ class Shown:
     grid: Curves | None
     training_scored: Scored | None
     held_out_scored: Scored | None
-    forces: Forces
+    forces: Forces | None  # None where no force drives the first layer
     noise: Mapping[str, Values]  # [D] by what it is, empty where nothing of it is learnt
     counts: bool  # targets are whole numbers
     closed_crps: bool
@@ -184,8 +184,10 @@ def _curves(x: Values, predictive: Predictive) -> Curves:
     return Curves(x, predictive.mean, bands, predictive.expected_y[chosen])
 
 
-def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces:
-    """Along the first input, the others at their medians."""
+def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces | None:
+    """Along the first input, the others at their medians; None where there are no forces."""
+    if not fitted.force_names(0):
+        return None
     middle = (low + high) / 2 if data is None else np.median(data.x, axis=0)
     points = np.repeat(middle[None], _FORCE_GRID, axis=0)
     points[:, 0] = np.linspace(low[0], high[0], _FORCE_GRID)

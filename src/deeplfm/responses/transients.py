@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.greens_functions.base import Linear
+from deeplfm.greens_functions.factors import Linear
 
 
 class Transients(NamedTuple):
