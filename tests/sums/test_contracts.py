@@ -1,5 +1,6 @@
 """What every sum promises: arguments are checked before a candidate reads memory."""
 
+import ctypes
 import inspect
 from typing import Any
 
@@ -12,7 +13,7 @@ import deeplfm as dlfm
 from deeplfm.errors import InputError
 from deeplfm.layers import FourierLayer, InducingLayer
 from deeplfm.sums import SUMS, Backend, Sum, bump_sum, plane_wave_sum, sum_of
-from deeplfm.sums.c import library
+from deeplfm.sums.c import jobs, library
 
 BACKENDS: list[Backend] = ["auto", "plain", "torch", "c"]
 
@@ -138,10 +139,10 @@ def test_a_library_of_other_sources_is_not_used(
 ) -> None:
     """A structure that one language has changed and the other has not is noticed at load."""
 
-    class Longer(library.Job):
-        _fields_ = (("more", library.ARRAY),)
+    class Longer(ctypes.Structure):
+        _fields_ = (("more", ctypes.c_void_p),)
 
-    monkeypatch.setitem(library.JOBS, "planes", Longer)
+    monkeypatch.setitem(jobs.JOBS, "planes", Longer)
     library._library.cache_clear()
     try:
         assert not library.is_built()

@@ -2,6 +2,7 @@
 
 from deeplfm.greens_functions.base import GreensFunction
 from deeplfm.greens_functions.dynamics import Dynamics, FixedDynamics
+from deeplfm.greens_functions.factors import Linear, Quadratic
 from deeplfm.greens_functions.first_order import FirstOrder
 from deeplfm.greens_functions.linear import LinearODE, NoDynamics
 from deeplfm.greens_functions.second_order import SecondOrder
@@ -11,7 +12,9 @@ __all__ = [
     "FirstOrder",
     "FixedDynamics",
     "GreensFunction",
+    "Linear",
     "LinearODE",
     "NoDynamics",
+    "Quadratic",
     "SecondOrder",
 ]

@@ -28,7 +28,7 @@ from deeplfm.greens_functions.factors import (
     polynomial_product,
 )
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.shapes import Memory, Number, as_tensors
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice
 
 
 class Dynamics(ABC):
@@ -160,6 +160,7 @@ class Dynamics(ABC):
 
     def check_memory(self, memory: Memory) -> None:
         """An ODE that does not forget has no response to an infinite past."""
+        check_choice("memory", memory, Memory)
         if memory == "infinite" and not self.stable:
             worst = self.poles().detach().real.min().item()
             raise InputError(

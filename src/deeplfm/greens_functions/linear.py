@@ -14,8 +14,10 @@ from torch import Tensor
 from deeplfm.errors import InputError
 from deeplfm.greens_functions.base import GreensFunction
 from deeplfm.greens_functions.factors import Factor, Linear, Quadratic
+from deeplfm.registry import register
 
 
+@register
 @final
 class LinearODE(GreensFunction):
     """y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u, from its coefficients [c_0, …, c_{n-1}].
@@ -74,6 +76,7 @@ class LinearODE(GreensFunction):
         return torch.stack(self.polynomial()[:-1], dim=-1)
 
 
+@register
 @final
 class NoDynamics(GreensFunction):
     """G = δ: the output is the force itself, and the layer an ordinary GP layer."""

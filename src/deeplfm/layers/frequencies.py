@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.randomness import normal
+from deeplfm.shapes import check_choice
 from deeplfm.sums import Backend, frequency_kl
 from deeplfm.variational.parameters import Quantity
 
@@ -44,6 +45,7 @@ class Frequencies(nn.Module):
     ) -> None:
         """`over_all_inputs`: a force is one function of all inputs, not one along each."""
         super().__init__()
+        check_choice("treatment", treatment, Treatment)
         self.lengthscale = lengthscale
         self.treatment: Treatment = treatment
         start = lengthscale().detach()

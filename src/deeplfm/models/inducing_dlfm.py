@@ -17,25 +17,34 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
-    check_choice,
+    check_likelihood,
     check_templates,
     layer_sizes,
+    start_tables,
     template_of,
     time_units,
 )
-from deeplfm.models.skip import Concatenate, NoSkip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.skip import Concatenate, NoSkip, Skip
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.grid import grid_size
 from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
-from deeplfm.shapes import Memory, check_count
+from deeplfm.registry import register
+from deeplfm.shapes import Memory, check_above_zero, check_count
 
 MeanSkip: TypeAlias = Literal["linear", "concatenate", "none"]
 MeanLayers: TypeAlias = Literal["hidden", "every"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 
 _OF_SERIES, _OF_TABLES = 0.25, 1.0  # lengthscales over hidden functions
+# A linear mean carries the inputs on inside a layer: nothing re-enters beside it.
+_SKIPS: dict[MeanSkip, type[Skip]] = {
+    "linear": NoSkip,
+    "concatenate": Concatenate,
+    "none": NoSkip,
+}
 
 
+@register
 @final
 @dataclass(frozen=True)
 class InducingDLFM(Recipe):
@@ -84,23 +93,20 @@ class InducingDLFM(Recipe):
     units: Units = "user"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("num_layers", "hidden_dim", "num_forces", "num_inducing", "num_basis"):
             check_count(name, getattr(self, name))
         for name in ("output_forces", "grid_points"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        for name in ("lengthscale", "hidden_lengthscale", "spread"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"{name} must be above 0; got {value:g}. Pass a positive one.")
+        check_above_zero("spread", self.spread)
+        for name in ("lengthscale", "hidden_lengthscale"):
+            if getattr(self, name) is not None:
+                check_above_zero(name, getattr(self, name))
         if not 0 <= self.past < math.inf:
             raise InputError(f"past must be 0 or more; got {self.past:g}. Use 2.")
-        check_choice("units", self.units, ["user", "scaled"])
-        check_choice("inputs", self.inputs, ["product"])
-        check_choice("skip", self.skip, ["linear", "concatenate", "none"])
-        check_choice("mean", self.mean, ["hidden", "every"])
-        check_choice("weight_init", self.weight_init, ["fitted", "prior"])
         check_templates(self.greens_function, self.num_layers)
+        check_likelihood(self.likelihood)
 
     @classmethod
     def paper(cls) -> "InducingDLFM":
@@ -124,7 +130,7 @@ class InducingDLFM(Recipe):
     def resolved(self, data: Dataset, scaling: Scaling) -> "InducingDLFM":
         if self.grid_points is not None or self.greens_function is not None:
             return self
-        x, y = evenly(scaling.inputs(data.x), scaling.targets(data.y))
+        x, y = start_tables(data, scaling, self.likelihood)
         needed = grid_size(x, y, self.past) if x.shape[1] == 1 else 0
         return replace(self, grid_points=max(self.num_inducing, needed))
 
@@ -132,9 +138,9 @@ class InducingDLFM(Recipe):
         recipe = self.resolved(data, scaling)
         if recipe != self:
             return recipe.build(data, scaling, generator)
-        model = self.skeleton(scaling, generator)
-        layers = [layer for layer in model.stack if isinstance(layer, InducingLayer)]
-        start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
+        layers = self._layers(scaling, generator)
+        model = self._composed(layers, scaling)
+        start = Start(*start_tables(data, scaling, self.likelihood), generator)
         settings = InducingStart(
             own_physics=self.greens_function is None,
             keep_lengthscale=self.lengthscale is not None,
@@ -151,14 +157,15 @@ class InducingDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        skip = Concatenate() if self.skip == "concatenate" else NoSkip()
-        layers = [
-            self._layer(number, *sizes, scaling, generator)
-            for number, sizes in enumerate(
-                layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
-            )
-        ]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        return self._composed(self._layers(scaling, generator), scaling)
+
+    def _composed(self, layers: Sequence[InducingLayer], scaling: Scaling) -> DeepLFM:
+        return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
+
+    def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[InducingLayer]:
+        skip = _SKIPS[self.skip]()
+        sizes = layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
+        return [self._layer(number, *size, scaling, generator) for number, size in enumerate(sizes)]
 
     def _layer(
         self,

@@ -19,12 +19,13 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
+from deeplfm.models import DeepLFM, Recipe
 from deeplfm.regressor.fitted import FittedModel
-from deeplfm.regressor.settings import from_json, to_json
+from deeplfm.regressor.settings import from_json, read, to_json
+from deeplfm.training import Training
 
 FORMAT = 2  # 1 had neither the data nor the settings of the estimator
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 def save(
@@ -47,7 +48,7 @@ def save(
         "estimator": None if estimator is None else to_json(dict(estimator)),
     }
     tensors: dict[str, Tensor] = {
-        f"scaling.{name}": torch.tensor(getattr(model.scaling, name)) for name in _SCALING
+        f"scaling.{name}": torch.tensor(array) for name, array in model.scaling.arrays().items()
     }
     for k, (member, history) in enumerate(zip(model.members, model.histories, strict=True)):
         tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
@@ -69,21 +70,21 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     numbers = folder / _NUMBERS
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
-    scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
-    recipe = from_json(settings["recipe"])
+    scaling = Scaling.from_arrays({n: v.numpy() for n, v in _part(tensors, "scaling.").items()})
+    recipe: Recipe = read(settings["recipe"], Recipe)  # type: ignore[type-abstract]
     members, histories = [], []
     for k in range(settings["members"]):
         state = _part(tensors, f"member.{k}.")
         member = recipe.skeleton(scaling)
         like = next(value for value in state.values() if value.is_floating_point())
         member.to(dtype=like.dtype)
-        member.load_state_dict(state)
+        _restore(member, state, numbers)
         members.append(member.to(device).requires_grad_(False))
         histories.append({n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()})
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     return FittedModel(
         recipe,
-        from_json(settings["training"]),
+        read(settings["training"], Training),
         scaling,
         *names,
         tuple(members),
@@ -92,6 +93,17 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
         settings["steps"],
         _data(folder, settings, *names),
     )
+
+
+def _restore(member: DeepLFM, state: dict[str, Tensor], path: Path) -> None:
+    try:
+        member.load_state_dict(state)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(
+            f"{path} must hold the numbers of the model that its settings make; it does not "
+            f"({reason}). Use the classes and the version of deeplfm that wrote it."
+        ) from None
 
 
 def save_settings(path: Path, settings: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, dataset, dimensions, files, fit_scaling, inputs_table
 from deeplfm.errors import InputError
-from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation import NormalComponents, Predictive
 from deeplfm.paper.baselines.history import History
 from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
@@ -33,7 +33,6 @@ Values = NDArray[np.float64]
 State = dict[str, Tensor]
 
 SETTINGS, NUMBERS = "baseline.json", "baseline.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 @final
@@ -141,8 +140,9 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         with torch.no_grad():
             mixture = self._mixture(fitted.state, x, num_samples, start)
         centers, std = (value.double().cpu().numpy() for value in mixture)
-        scaled = fitted.scaling.functions(centers), fitted.scaling.spread(std)
-        return Predictive(*scaled, None, fitted.output_names, start)
+        centers, std = fitted.scaling.functions(centers), fitted.scaling.spread(std)
+        components = NormalComponents(centers, std)
+        return Predictive(centers, components, fitted.output_names, start)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² over what was observed, averaged over the outputs."""
@@ -159,8 +159,8 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self)
         folder, fitted = Path(folder), self.fitted_
         tensors = {f"state.{name}": value for name, value in fitted.state.items()}
-        for name in _SCALING:
-            tensors[f"scaling.{name}"] = torch.tensor(getattr(fitted.scaling, name))
+        for name, array in fitted.scaling.arrays().items():
+            tensors[f"scaling.{name}"] = torch.tensor(array)
         tensors |= {f"history.{n}": torch.tensor(value) for n, value in fitted.history.items()}
         files.save_tensors(folder / NUMBERS, tensors)
         settings = {
@@ -183,7 +183,7 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             part, _, key = name.partition(".")
             parts[part][key] = value
         state = {name: value.to(device) for name, value in parts["state"].items()}
-        scaling = Scaling(*(parts["scaling"][name].numpy() for name in _SCALING))
+        scaling = Scaling.from_arrays({n: v.numpy() for n, v in parts["scaling"].items()})
         history = {name: value.numpy() for name, value in parts["history"].items()}
         names = tuple(settings["input_names"]), tuple(settings["output_names"])
         self.n_features_in_ = len(names[0])

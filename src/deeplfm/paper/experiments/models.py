@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
+from sklearn.base import clone
+
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import NoDynamics
 from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
@@ -76,20 +78,29 @@ def make(name: str, **settings: object) -> Estimator:
     return MODELS[name].make().set_params(**settings)
 
 
+# Where a run of seconds needs no more; a name counts for the estimators that have it.
+_FEW = {
+    "steps": 3,
+    "num_inducing": 10,
+    "batch_size": 100,
+    "num_components": 2,
+    "few": 200,
+    "model__num_features": 10,
+    "model__num_inducing": 10,
+    "model__num_basis": 10,
+    "model__grid_points": 20,
+    "training__steps": 4,
+    "training__num_samples": 2,
+}
+
+
 def smaller(estimator: Estimator) -> Estimator:
     """The same path in seconds: few features or inducing points, few steps."""
-    if isinstance(estimator, DeepLFMRegressor):
-        recipe, training = estimator.model, estimator.training
-        if isinstance(recipe, FourierDLFM):
-            recipe = replace(recipe, num_features=10)
-        elif isinstance(recipe, InducingDLFM):
-            recipe = replace(recipe, num_inducing=10, grid_points=20, num_basis=10)
-        stages = tuple(replace(stage, num_samples=1) for stage in training.stages)
-        restarts = min(2, training.restarts)
-        training = replace(training, steps=4, num_samples=2, stages=stages, restarts=restarts)
-        return DeepLFMRegressor(recipe, training, dtype=estimator.dtype)
     known = estimator.get_params()
-    few = {"steps": 3, "num_inducing": 10, "batch_size": 100, "num_components": 2, "few": 200}
-    small: Baseline = type(estimator)(**known)
-    small.set_params(**{k: v for k, v in few.items() if k in known})
+    few: dict[str, object] = {name: size for name, size in _FEW.items() if name in known}
+    if "training" in known:
+        training: Training = known["training"]
+        few["training__stages"] = tuple(replace(one, num_samples=1) for one in training.stages)
+        few["training__restarts"] = min(2, training.restarts)
+    small: Estimator = clone(estimator).set_params(**few)
     return small
