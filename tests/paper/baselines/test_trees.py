@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from deeplfm.paper.baselines import BoostedTrees, load
+from deeplfm.paper.baselines import load
+from deeplfm.paper.baselines.trees import BoostedTrees
 
 
 def table(rows: int = 300) -> tuple[np.ndarray, np.ndarray]:
