@@ -18,6 +18,7 @@ from deeplfm.greens_functions import FirstOrder, LinearODE, NoDynamics, SecondOr
 from deeplfm.likelihoods import Gaussian, StudentT
 from deeplfm.models import FourierDLFM, InducingDLFM
 from deeplfm.models.latent_force_kernel import LatentForceKernel
+from deeplfm.registry import register
 from deeplfm.training import Stage, Training
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "from_long",
     "load",
+    "register",
 ]
 
 

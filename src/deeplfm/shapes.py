@@ -5,9 +5,13 @@ points, B basis functions, R random features. Arrays are always full rank, even 
 Checks that read values run on CPU tensors only: on an accelerator they would stall the stream.
 """
 
+import math
+import types
 from collections.abc import Mapping
-from numbers import Integral
-from typing import Literal, TypeAlias
+from dataclasses import fields
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -29,15 +33,6 @@ def complex_dtype(dtype: torch.dtype) -> torch.dtype:
 def real_dtype(dtype: torch.dtype) -> torch.dtype:
     """The real type of the same precision."""
     return next((real for real, cplx in _COMPLEX_OF.items() if cplx == dtype), dtype)
-
-
-def check_memory(memory: str) -> Memory:
-    """`memory` is one of the two words, or an error."""
-    if memory == "infinite":
-        return "infinite"
-    if memory == "zero":
-        return "zero"
-    raise InputError(f"memory must be 'infinite' or 'zero'; got {memory!r}. Choose one of the two.")
 
 
 def as_tensors(
@@ -127,3 +122,53 @@ def check_shape(name: str, value: Tensor, expected: tuple[int | str, ...], do: s
     if not fits:
         wanted = ", ".join(str(size) for size in expected)
         raise InputError(f"{name} must be [{wanted}]; got {tuple(value.shape)}. {do}")
+
+
+def check_above_zero(name: str, value: object) -> None:
+    """A finite number above 0, also one of numpy; not a tensor."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < math.inf:  # type: ignore[arg-type]
+        shown = f"{value:g}" if number else repr(value)
+        raise InputError(f"{name} must be above 0 and finite; got {shown}. Pass a positive number.")
+
+
+def check_choice(name: str, value: object, choice: Any) -> None:
+    """`value` is one of the words of `choice`, a Literal type or `Literal[…] | None`."""
+    words = _words(choice)
+    # By type first: an array would be compared entry by entry.
+    if not any(isinstance(value, type(word)) and value == word for word in words):
+        written = [word for word in words if word is not None]
+        also = " or None" if None in words else ""
+        raise InputError(
+            f"{name} must be one of {written}{also}; got {value!r}. Choose one of them."
+        )
+
+
+def check_choices(settings: object) -> None:
+    """Every field of a dataclass whose type is a Literal, or a Literal or None, holds its word.
+
+    For `__post_init__`; a recipe has it from its base class.
+    """
+    for name, choice in _choices(type(settings)).items():
+        check_choice(name, getattr(settings, name), choice)
+
+
+@cache
+def _choices(cls: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are choices, with their types."""
+    try:
+        hints = get_type_hints(cls)
+    except NameError:  # of a name that only a type checker imports
+        hints = {field.name: field.type for field in fields(cls)}
+    return {field.name: hints[field.name] for field in fields(cls) if _words(hints[field.name])}
+
+
+@cache
+def _words(choice: Any) -> tuple[object, ...]:
+    """The values that a Literal type admits, with None for `Literal[…] | None`; else nothing."""
+    if get_origin(choice) is Literal:
+        return get_args(choice)
+    if get_origin(choice) not in (Union, types.UnionType):
+        return ()
+    parts = [(None,) if part is type(None) else _words(part) for part in get_args(choice)]
+    return sum(parts, ()) if all(parts) else ()

@@ -152,7 +152,7 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a third memory": (
         lambda: wave_response(1.0, 1.0, 1.0, "long"),  # type: ignore[arg-type]
-        "memory must be 'infinite' or 'zero'; got 'long'. Choose",
+        r"memory must be one of \['infinite', 'zero'\]; got 'long'. Choose",
     ),
     "mixed precision, wave": (
         lambda: wave_response(F32, F64, F32),

@@ -223,9 +223,10 @@ def test_files_that_are_not_ours_are_refused(saved: Path, tmp_path: Path) -> Non
         load(tmp_path)
 
 
-def test_the_format_before_is_read() -> None:
-    """Written by the version that had format 1; float64, so that machines agree to rounding."""
-    folder = Path(__file__).parent / "formats" / "1"
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_files_of_every_format_are_read(version: str) -> None:
+    """Written by versions that had them; in float64, so that machines agree to rounding."""
+    folder = Path(__file__).parent / "formats" / version
     expected = json.loads((folder / "expected.json").read_text())
     model = load(folder)
     found = model.predictive(expected["x"], num_samples=3).samples

@@ -10,6 +10,7 @@ Everything else is here, once: poles, residues, G(t), and `respond`, the answer 
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +23,7 @@ from deeplfm.greens_functions.divided_differences import (
     product_of_differences,
 )
 from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.shapes import Memory, Number, as_tensors, complex_dtype
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice, complex_dtype
 from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
 
 
@@ -76,9 +77,9 @@ class GreensFunction(nn.Module, ABC):
         self,
         quantities: Mapping[str, Tensor | float],
         *,
-        normalised: bool,
-        learn: bool | Collection[str],
-        bounds: Mapping[str, Bounds] | None,
+        normalised: bool = False,
+        learn: bool | Collection[str] = True,
+        bounds: Mapping[str, Bounds] | None = None,
         positive: bool = True,
     ) -> None:
         super().__init__()
@@ -224,6 +225,7 @@ class GreensFunction(nn.Module, ABC):
 
     def check_memory(self, memory: Memory) -> None:
         """An ODE that does not forget has no response to an infinite past."""
+        check_choice("memory", memory, Memory)
         if memory == "infinite" and not self.stable:
             worst = self.poles().detach().real.min().item()
             raise InputError(
@@ -245,14 +247,20 @@ class GreensFunction(nn.Module, ABC):
         return twin
 
     def arguments(self) -> dict[str, Any]:
-        """The arguments that make it again, as it is now."""
+        """The arguments that make it again, as it is now.
+
+        What the constructor of a subclass does not take, the subclass has decided itself.
+        """
         whole = {name: _quantity(quantity) for name, quantity in self.quantities.items()}
         bounds = {name: q.bounds for name, q in whole.items() if q.bounds is not None}
-        return {name: quantity().detach() for name, quantity in whole.items()} | {
+        settings = {
             "normalised": self.normalised,
             "learn": [name for name, quantity in whole.items() if quantity.raw is not None],
             "bounds": {name: tuple(limits.tolist()) for name, limits in bounds.items()},
         }
+        taken = signature(type(self)).parameters
+        found: dict[str, Any] = {name: one().detach() for name, one in whole.items()}
+        return found | {name: value for name, value in settings.items() if name in taken}
 
     def rescaled(self, unit: Tensor) -> "GreensFunction":
         """A copy of this one, [D, P], whose time is measured in `unit` [P] of this one's."""
@@ -272,6 +280,18 @@ class GreensFunction(nn.Module, ABC):
     def inverse_times(self, name: str) -> int:
         """The power of 1/time that a quantity has."""
         return 1
+
+    def match_oscillation(self, frequency: Tensor, damping: Tensor) -> bool:
+        """Become resonators of these angular frequencies; False for an ODE that is none."""
+        return False
+
+    def match_decay(self, decay: Tensor) -> bool:
+        """Become so quick to forget, [D, P] per unit of time; False for an ODE of another kind."""
+        return False
+
+    def set_value(self, name: str, value: Tensor) -> None:
+        """Move one physical quantity that is learnt, by its name."""
+        _quantity(self.quantities[name]).set(value)
 
     def value(self, name: str) -> Tensor:
         """The value of one physical quantity, by its name."""

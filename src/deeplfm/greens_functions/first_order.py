@@ -6,9 +6,11 @@ from typing import final
 from torch import Tensor
 
 from deeplfm.greens_functions.base import GreensFunction, Linear
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds
 
 
+@register
 @final
 class FirstOrder(GreensFunction):
     """y' + decay·y = u; its time constant is 1/decay."""
@@ -39,3 +41,7 @@ class FirstOrder(GreensFunction):
     @property
     def factors(self) -> tuple[Linear]:
         return (Linear(self.decay),)
+
+    def match_decay(self, decay: Tensor) -> bool:
+        self.set_value("decay", decay)
+        return True

@@ -13,8 +13,10 @@ from torch import Tensor
 
 from deeplfm.errors import InputError
 from deeplfm.greens_functions.base import Factor, GreensFunction, Linear, Quadratic
+from deeplfm.registry import register
 
 
+@register
 @final
 class LinearODE(GreensFunction):
     """y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u, from its coefficients [c_0, …, c_{n-1}].
@@ -84,6 +86,7 @@ class LinearODE(GreensFunction):
         return torch.stack([torch.as_tensor(value) for value in polynomial[:-1]], dim=-1)
 
 
+@register
 @final
 class NoDynamics(GreensFunction):
     """G = δ: the output is the force itself, and the layer an ordinary GP layer."""

@@ -10,9 +10,11 @@ from typing import final
 from torch import Tensor
 
 from deeplfm.greens_functions.base import GreensFunction, Quadratic
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds
 
 
+@register
 @final
 class SecondOrder(GreensFunction):
     """y'' + 2·damping·y' + frequency²·y = u; damping = frequency is critical."""
@@ -56,3 +58,8 @@ class SecondOrder(GreensFunction):
         damping, frequency = self.damping, self.frequency
         discriminant = (damping - frequency) * (damping + frequency)
         return (Quadratic(damping, discriminant, frequency**2),)
+
+    def match_oscillation(self, frequency: Tensor, damping: Tensor) -> bool:
+        self.set_value("frequency", frequency)
+        self.set_value("damping", damping)
+        return True

@@ -14,6 +14,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from deeplfm.errors import InputError
+from deeplfm.greens_functions import GreensFunction
+from deeplfm.shapes import check_count
+from deeplfm.variational.gaussians import VariationalGaussian
+
+_FEATURES = 64  # numbers that a layer of an unknown kind may form per input and output
+
 
 @runtime_checkable
 class Path(Protocol):
@@ -36,14 +43,36 @@ def join(
 
 
 class Layer(nn.Module, ABC):
-    """A random function."""
+    """A random function of P inputs with D outputs: what every kind of layer says of itself.
 
-    num_inputs: int
-    num_outputs: int
+    A subclass writes `draw`, `kl` and `lengthscales`. The rest has a default that holds for any
+    layer; a layer that is driven by forces also writes `forces` and `force_names`.
+
+    num_inputs, num_outputs: P and D.
+    greens_function:         the ODE between forces and outputs; `NoDynamics()` where there is none.
+    """
+
+    def __init__(self, num_inputs: int, num_outputs: int, greens_function: GreensFunction) -> None:
+        super().__init__()
+        check_count("num_inputs", num_inputs)
+        check_count("num_outputs", num_outputs)
+        self.num_inputs, self.num_outputs = num_inputs, num_outputs
+        self.greens_function = greens_function
 
     @abstractmethod
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Path:
         """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same."""
+
+    @abstractmethod
+    def kl(self) -> Float[Tensor, ""]:
+        """KL of everything this layer infers from its prior, each term once."""
+
+    @abstractmethod
+    def lengthscales(self) -> Float[Tensor, " P"]:
+        """How far apart along each input the forces vary: of several the shortest.
+
+        Infinite where no force varies along the input.
+        """
 
     def draw_for_training(
         self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
@@ -54,26 +83,40 @@ class Layer(nn.Module, ABC):
         """
         return self.draw(num_samples, generator)
 
-    @abstractmethod
     def forces(self, tau: Float[Tensor, "S3 N P"], path: Any) -> Float[Tensor, "S N F"]:
         """The forces behind a path that this layer drew, at `tau`; `force_names` says which."""
+        raise InputError(
+            f"the layer must be driven by latent forces; a {type(self).__name__} has none. "
+            "Ask for its hidden_functions instead."
+        )
 
-    @abstractmethod
     def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
-        """What the columns of `forces` are."""
+        """What the columns of `forces` are; none where no force drives the layer."""
+        return ()
 
-    @abstractmethod
-    def kl(self) -> Float[Tensor, ""]:
-        """KL of everything this layer infers from its prior, each term once."""
-
-    @abstractmethod
     def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        """The parameters by role, for schedules: weights, frequencies, hyperparameters."""
+        """The parameters by role, for schedules: weights, frequencies, hyperparameters.
+
+        Unless a layer says otherwise, weights are the parameters of its variational Gaussians.
+        """
+        weights = [
+            parameter
+            for module in self.modules()
+            if isinstance(module, VariationalGaussian)
+            for parameter in module.parameters()
+        ]
+        known = {id(parameter) for parameter in weights}
+        others = [parameter for parameter in self.parameters() if id(parameter) not in known]
+        return {"weights": weights, "hyperparameters": others}
 
     @property
-    @abstractmethod
     def elements(self) -> int:
-        """How many numbers one sample at one point takes while a path is evaluated."""
+        """How many numbers one sample at one point takes while a path is evaluated.
+
+        Predictions are made in chunks by it. The default has room for some dozens of features per
+        input and output; a layer that forms many more says so.
+        """
+        return _FEATURES * (self.num_inputs + self.num_outputs)
 
     def recover(self) -> bool:
         """After a loss that was not finite: whether something was changed that makes it safer."""

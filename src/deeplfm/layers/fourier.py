@@ -22,7 +22,7 @@ from deeplfm.layers.base import Layer
 from deeplfm.layers.fourier_paths import FourierPath, LocalDraw
 from deeplfm.layers.frequencies import Frequencies, Treatment
 from deeplfm.responses import system_wave_response
-from deeplfm.shapes import Memory
+from deeplfm.shapes import Memory, check_above_zero, check_choice
 from deeplfm.variational.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
 from deeplfm.variational.parameters import Quantity
 
@@ -62,12 +62,14 @@ class FourierLayer(Layer):
         random_phases: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
+        check_choice("inputs", inputs, Combine)
+        check_choice("frequencies", frequencies, Treatment)
+        check_choice("weights", weights, Weights)
+        check_above_zero("weight_scale", weight_scale)
         greens_function.check_memory(memory)
-        self.num_inputs, self.num_outputs = num_inputs, num_outputs
-        self.memory: Memory = memory
         groups = num_outputs if per_output else 1
-        self.greens_function = greens_function.tiled(groups, num_inputs)
+        super().__init__(num_inputs, num_outputs, greens_function.tiled(groups, num_inputs))
+        self.memory: Memory = memory
         self.plane_wave = inputs == "product" or greens_function.order == 0
         if self.plane_wave and (input_weights or random_phases):
             raise InputError(
@@ -115,6 +117,10 @@ class FourierLayer(Layer):
 
     def kl(self) -> Float[Tensor, ""]:
         return self.weights.kl().sum() + self.frequencies.kl()
+
+    def lengthscales(self) -> Float[Tensor, " P"]:
+        lengthscales: Tensor = self.frequencies.lengthscale().detach()
+        return lengthscales.flatten(0, -2).amin(0)
 
     def features(
         self, x: Float[Tensor, "S N P"], omega: Float[Tensor, "S2 G Q R P"]

@@ -16,6 +16,7 @@ from torch.autograd.function import once_differentiable
 
 from deeplfm.errors import InputError
 from deeplfm.randomness import normal
+from deeplfm.shapes import check_choice
 from deeplfm.sums.backends import by_kernels
 from deeplfm.variational.parameters import Quantity
 
@@ -39,6 +40,7 @@ class Frequencies(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
+        check_choice("treatment", treatment, Treatment)
         self.lengthscale = lengthscale
         self.treatment: Treatment = treatment
         start = lengthscale().detach()

@@ -7,7 +7,7 @@ both through the ODE in closed form. W is a fixed mean function, if there is one
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import NamedTuple, final
@@ -63,12 +63,10 @@ class InducingLayer(Layer):
         jitter: float = 1e-6,  # less, and a sum of bumps in float32 would lose what it gains
         generator: torch.Generator | None = None,
     ) -> None:
-        super().__init__()
         greens_function.check_memory(memory)
         check_count("num_basis", num_basis)
-        self.num_inputs, self.num_outputs = num_inputs, num_outputs
+        super().__init__(num_inputs, num_outputs, greens_function.tiled(num_outputs, num_inputs))
         self.num_basis, self.memory = num_basis, memory
-        self.greens_function = greens_function.tiled(num_outputs, num_inputs)
         prior = SquaredExponential(
             lengthscale,
             num_forces=num_forces,
@@ -113,6 +111,9 @@ class InducingLayer(Layer):
 
     def kl(self) -> Float[Tensor, ""]:
         return self.posterior.kl().sum()
+
+    def lengthscales(self) -> Float[Tensor, " P"]:
+        return self.posterior.prior.lengthscale.detach().amin(0)
 
     def mean(self, x: Float[Tensor, "*S N P"]) -> Float[Tensor, "*S N D"] | float:
         """The mean function."""
@@ -162,12 +163,6 @@ class InducingLayer(Layer):
 
     def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
         return tuple(f"force {q}" for q in range(self.sensitivities.shape[1]))
-
-    def parameter_groups(self) -> Mapping[str, list[nn.Parameter]]:
-        weights = list(self.posterior.whitened.parameters())
-        known = {id(parameter) for parameter in weights}
-        rest = [parameter for parameter in self.parameters() if id(parameter) not in known]
-        return {"weights": weights, "hyperparameters": rest}
 
     @property
     def elements(self) -> int:

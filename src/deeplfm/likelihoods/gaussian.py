@@ -8,9 +8,11 @@ from torch import Tensor
 
 from deeplfm.likelihoods.base import Likelihood
 from deeplfm.randomness import normal
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds, Quantity
 
 
+@register
 @final
 class Gaussian(Likelihood):
     """y ~ N(f, noise_variance), in standardised units."""

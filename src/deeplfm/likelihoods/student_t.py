@@ -9,9 +9,11 @@ from torch import Tensor
 from deeplfm.errors import InputError
 from deeplfm.likelihoods.base import Likelihood
 from deeplfm.randomness import normal, uniform
+from deeplfm.registry import register
 from deeplfm.variational.parameters import Bounds, Quantity
 
 
+@register
 @final
 class StudentT(Likelihood):
     """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import final
+from typing import cast, final
 
 import torch
 from jaxtyping import Float
@@ -62,7 +62,7 @@ class DeepLFM(nn.Module):
     @property
     def stack(self) -> list[Layer]:
         """The layers, first to last."""
-        return [layer for layer in self.layers if isinstance(layer, Layer)]
+        return cast(list[Layer], list(self.layers))  # a ModuleList forgets what it holds
 
 
 @final

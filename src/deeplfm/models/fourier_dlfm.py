@@ -18,7 +18,7 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
-    check_choice,
+    check_likelihood,
     check_templates,
     layer_sizes,
     template_of,
@@ -27,16 +27,18 @@ from deeplfm.models.recipe import (
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
 from deeplfm.models.starts.base import Start, evenly
 from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
-from deeplfm.shapes import Memory, check_count
+from deeplfm.registry import register
+from deeplfm.shapes import Memory, check_above_zero, check_count
 
 FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
 
 _OF_SERIES, _OF_TABLES = 0.12, 1.0  # lengthscales over hidden functions
-_SKIPS: dict[str, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
+_SKIPS: dict[SkipName, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
 
 
+@register
 @final
 @dataclass(frozen=True)
 class FourierDLFM(Recipe):
@@ -78,10 +80,14 @@ class FourierDLFM(Recipe):
     units: Units = "user"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("num_layers", "hidden_dim", "num_forces", "num_features"):
             check_count(name, getattr(self, name))
-        check_choice("skip", self.skip, sorted(_SKIPS))
+        for name in ("lengthscale", "hidden_lengthscale", "weight_scale"):
+            if getattr(self, name) is not None:
+                check_above_zero(name, getattr(self, name))
         check_templates(self.greens_function, self.num_layers)
+        check_likelihood(self.likelihood)
 
     @classmethod
     def paper(cls) -> "FourierDLFM":
@@ -105,9 +111,8 @@ class FourierDLFM(Recipe):
         )
 
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
-        """The model for `data`, in float64 on the CPU, started as the settings say."""
-        model = self.skeleton(scaling, generator)
-        layers = [layer for layer in model.layers if isinstance(layer, FourierLayer)]
+        layers = self._layers(scaling, generator)
+        model = self._composed(layers)
         start = Start(
             *evenly(scaling.inputs(data.x), scaling.targets(data.y)),
             generator,
@@ -121,15 +126,16 @@ class FourierDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        """The model before it has seen data, of the sizes that `scaling` has."""
+        return self._composed(self._layers(scaling, generator))
+
+    def _composed(self, layers: Sequence[FourierLayer]) -> DeepLFM:
+        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
+        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+
+    def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[FourierLayer]:
         skip = _SKIPS[self.skip]()
-        layers = [
-            self._layer(number, *sizes, scaling, generator)
-            for number, sizes in enumerate(
-                layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
-            )
-        ]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        sizes = layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
+        return [self._layer(number, *size, scaling, generator) for number, size in enumerate(sizes)]
 
     def _layer(
         self,

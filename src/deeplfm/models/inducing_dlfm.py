@@ -17,25 +17,33 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
-    check_choice,
+    check_likelihood,
     check_templates,
     layer_sizes,
     template_of,
     time_units,
 )
-from deeplfm.models.skip import Concatenate, NoSkip
+from deeplfm.models.skip import Concatenate, NoSkip, Skip
 from deeplfm.models.starts.base import Start, evenly
 from deeplfm.models.starts.grid import grid_size
 from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
-from deeplfm.shapes import Memory, check_count
+from deeplfm.registry import register
+from deeplfm.shapes import Memory, check_above_zero, check_count
 
 MeanSkip: TypeAlias = Literal["linear", "concatenate", "none"]
 MeanLayers: TypeAlias = Literal["hidden", "every"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 
 _OF_SERIES, _OF_TABLES = 0.25, 1.0  # lengthscales over hidden functions
+# A linear mean carries the inputs on inside a layer: nothing re-enters beside it.
+_SKIPS: dict[MeanSkip, type[Skip]] = {
+    "linear": NoSkip,
+    "concatenate": Concatenate,
+    "none": NoSkip,
+}
 
 
+@register
 @final
 @dataclass(frozen=True)
 class InducingDLFM(Recipe):
@@ -84,23 +92,20 @@ class InducingDLFM(Recipe):
     units: Units = "user"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("num_layers", "hidden_dim", "num_forces", "num_inducing", "num_basis"):
             check_count(name, getattr(self, name))
         for name in ("output_forces", "grid_points"):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name))
-        for name in ("lengthscale", "hidden_lengthscale", "spread"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InputError(f"{name} must be above 0; got {value:g}. Pass a positive one.")
+        check_above_zero("spread", self.spread)
+        for name in ("lengthscale", "hidden_lengthscale"):
+            if getattr(self, name) is not None:
+                check_above_zero(name, getattr(self, name))
         if not 0 <= self.past < math.inf:
             raise InputError(f"past must be 0 or more; got {self.past:g}. Use 2.")
-        check_choice("units", self.units, ["user", "scaled"])
-        check_choice("inputs", self.inputs, ["product"])
-        check_choice("skip", self.skip, ["linear", "concatenate", "none"])
-        check_choice("mean", self.mean, ["hidden", "every"])
-        check_choice("weight_init", self.weight_init, ["fitted", "prior"])
         check_templates(self.greens_function, self.num_layers)
+        check_likelihood(self.likelihood)
 
     @classmethod
     def paper(cls) -> "InducingDLFM":
@@ -132,8 +137,8 @@ class InducingDLFM(Recipe):
         recipe = self.resolved(data, scaling)
         if recipe != self:
             return recipe.build(data, scaling, generator)
-        model = self.skeleton(scaling, generator)
-        layers = [layer for layer in model.stack if isinstance(layer, InducingLayer)]
+        layers = self._layers(scaling, generator)
+        model = self._composed(layers)
         start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
         settings = InducingStart(
             own_physics=self.greens_function is None,
@@ -151,14 +156,16 @@ class InducingDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        skip = Concatenate() if self.skip == "concatenate" else NoSkip()
-        layers = [
-            self._layer(number, *sizes, scaling, generator)
-            for number, sizes in enumerate(
-                layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
-            )
-        ]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        return self._composed(self._layers(scaling, generator))
+
+    def _composed(self, layers: Sequence[InducingLayer]) -> DeepLFM:
+        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
+        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+
+    def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[InducingLayer]:
+        skip = _SKIPS[self.skip]()
+        sizes = layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
+        return [self._layer(number, *size, scaling, generator) for number, size in enumerate(sizes)]
 
     def _layer(
         self,

@@ -7,7 +7,7 @@ A kernel in its own right: parameters, several outputs and forces; the integrals
 """
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, cast, final
 
 import torch
 from jaxtyping import Float
@@ -17,7 +17,7 @@ from torch.func import functional_call
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.covariances import force_covariance, output_covariance
-from deeplfm.shapes import Memory, as_tensors, check_finite, check_memory, check_shape
+from deeplfm.shapes import Memory, as_tensors, check_finite, check_shape
 from deeplfm.variational.parameters import Quantity, as_company
 
 
@@ -41,7 +41,7 @@ class LatentForceKernel(nn.Module):
         learn: bool = True,
     ) -> None:
         super().__init__()
-        self.memory = check_memory(memory)
+        self.memory: Memory = memory
         systems = _as_list(greens_functions)
         known = [one.poles().real for one in systems if one.order > 0]
         ell = Quantity("lengthscale", as_company(lengthscale, known), learn=learn)
@@ -104,7 +104,7 @@ class LatentForceKernel(nn.Module):
         return result.to(x.dtype)
 
     def _systems(self) -> list[GreensFunction]:
-        return [one for one in self.greens_functions if isinstance(one, GreensFunction)]
+        return cast(list[GreensFunction], list(self.greens_functions))  # a ModuleList forgets it
 
     def _inputs(self, name: str, x: Tensor) -> Tensor:
         ell = self.lengthscale

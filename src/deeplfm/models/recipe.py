@@ -18,19 +18,26 @@ from torch import Tensor
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
+from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.skip import Skip
+from deeplfm.shapes import check_choices
 
 Units: TypeAlias = Literal["user", "scaled"]
 Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
 
 
 class Recipe(ABC):
-    """Settings that can build a model."""
+    """Settings that can build a model: the base class of frozen dataclasses.
 
-    @abstractmethod
-    def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
-        """The model for `data`, in float64 on the CPU, started as the settings say."""
+    A subclass writes `skeleton`, and `build` where a model should start elsewhere than there. With
+    `@deeplfm.register` its models can be saved. A subclass that has a `__post_init__` of its own
+    calls this one first.
+    """
+
+    def __post_init__(self) -> None:
+        """Fields whose type is a Literal are checked: nobody else looks at them again."""
+        check_choices(self)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Recipe":
         """Itself: settings are frozen, and what they hold is a template that nobody changes."""
@@ -40,9 +47,13 @@ class Recipe(ABC):
         """The same settings with those filled in that only the data can say: sizes, say."""
         return self
 
+    def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
+        """The model for `data`, in float64 on the CPU, started as the settings say."""
+        return self.skeleton(scaling, generator)
+
     @abstractmethod
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        """The model before it has seen data, of the sizes that `scaling` has."""
+        """The model before it has seen data, of the sizes that `scaling` has, in float64."""
 
 
 def layer_sizes(
@@ -74,6 +85,13 @@ def template_of(templates: Templates, number: int) -> GreensFunction | None:
 
 def check_templates(templates: Templates, num_layers: int) -> None:
     """One for all layers, one for each, or none."""
+    given = templates if isinstance(templates, Sequence) else [templates]
+    wrong = [one for one in given if not isinstance(one, GreensFunction)]
+    if templates is not None and wrong:
+        raise InputError(
+            "greens_function must be a Green's function, a list of them, or None; got "
+            f"{wrong[0]!r}. Pass FirstOrder(), say."
+        )
     if isinstance(templates, Sequence) and len(templates) != num_layers:
         raise InputError(
             f"greens_function must be one, or one per layer ({num_layers}); got "
@@ -81,9 +99,10 @@ def check_templates(templates: Templates, num_layers: int) -> None:
         )
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """`value` is one of the words."""
-    if value not in choices:
+def check_likelihood(likelihood: Likelihood) -> None:
+    """A likelihood, as a template."""
+    if not isinstance(likelihood, Likelihood):
         raise InputError(
-            f"{name} must be one of {list(choices)}; got {value!r}. Choose one of them."
+            f"likelihood must be a likelihood such as Gaussian(); got {likelihood!r}. "
+            "Pass an instance."
         )

@@ -19,6 +19,11 @@ class Skip(ABC):
     def width(self, hidden: int, inputs: int) -> int:
         """How many inputs the next layer has."""
 
+    @property
+    @abstractmethod
+    def passes_inputs(self) -> bool:
+        """Whether X re-enters: the next layer sees it beside F."""
+
     @abstractmethod
     def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
         """What the next layer sees beside F, the same for all samples."""
@@ -37,6 +42,10 @@ class Concatenate(Skip):
     def width(self, hidden: int, inputs: int) -> int:
         return hidden + inputs
 
+    @property
+    def passes_inputs(self) -> bool:
+        return True
+
     def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
         return x
 
@@ -47,6 +56,10 @@ class NoSkip(Skip):
 
     def width(self, hidden: int, inputs: int) -> int:
         return hidden
+
+    @property
+    def passes_inputs(self) -> bool:
+        return False
 
     def shared(self, x: Float[Tensor, "N P"]) -> Float[Tensor, "N P"] | None:
         return None

@@ -107,12 +107,7 @@ class FittedModel:
         def forces(member: DeepLFM, path: DeepPath, x: torch.Tensor) -> torch.Tensor:
             return member.stack[layer].forces(path.inputs(x, layer), path.paths[layer])
 
-        names = (
-            self.members[0]
-            .stack[layer]
-            .force_names(self.function_names(layer), self.names_below(layer))
-        )
-        return self._hidden(X, forces, names, num_samples, seed)
+        return self._hidden(X, forces, self.force_names(layer), num_samples, seed)
 
     def hidden_functions(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
@@ -136,6 +131,11 @@ class FittedModel:
         if layer == len(stack) - 1:
             return self.output_names
         return tuple(f"hidden {k}" for k in range(stack[layer].num_outputs))
+
+    def force_names(self, layer: int) -> tuple[str, ...]:
+        """The names of the forces that drive a layer; none where no force does."""
+        kind = self.members[0].stack[layer]
+        return kind.force_names(self.function_names(layer), self.names_below(layer))
 
     def names_below(self, layer: int) -> tuple[str, ...]:
         """Of what a layer sees: hidden functions first, then the inputs that re-enter."""

@@ -15,8 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from deeplfm.errors import InputError
-from deeplfm.greens_functions import GreensFunction
-from deeplfm.layers import FourierLayer, InducingLayer, Layer
+from deeplfm.layers import Layer
 from deeplfm.regressor.fitted import FittedModel, as_numpy
 
 Values = NDArray[np.float64]
@@ -27,7 +26,8 @@ class Response:
     """How one function of a layer answers along one of its inputs.
 
     `poles` have the real part first where the ODE is slowest; `in_units` says whether they are per
-    unit of the user's input. An ODE of order 0 answers at once.
+    unit of the user's input. An ODE of order 0 answers at once. `lengthscale` is that of the forces
+    along the input, infinite where none varies along it.
     """
 
     layer: int
@@ -56,7 +56,10 @@ class Response:
 
     def in_words(self, amount: Callable[[float], str] = "{:.3g}".format) -> str:
         """One sentence; `amount` writes a distance along the input."""
-        along = f"along {self.input}" + ("" if self.in_units else " (which has no units)")
+        name = self.input + ("" if self.in_units else " (which has no units)")
+        along = f"along {name}"
+        if not self.poles and math.isinf(self.lengthscale):
+            return f"{self.function} depends on {name} directly, without an ODE and a force."
         if not self.poles:
             return f"{self.function} follows its force at once {along}."
         if math.isinf(self.time_constant):
@@ -81,7 +84,7 @@ def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
         units = _units(model, number)
         names = model.function_names(number)
         poles = _poles(layer, len(units))
-        lengthscales = _lengthscales(layer)
+        lengthscales = as_numpy(layer.lengthscales())
         for row, name in enumerate(names):
             for column, (label, unit) in enumerate(units):
                 scale = 1.0 if unit is None else unit
@@ -108,7 +111,7 @@ def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, 
     depth = len(model.members[member].stack)
     if not 0 <= layer < depth:
         raise InputError(f"layer must be 0 to {depth - 1}; got {layer}. Choose one of them.")
-    g = physics_of(model.members[member].stack[layer])
+    g = model.members[member].stack[layer].greens_function
     unit = _units(model, layer)[0][1] or 1.0
     own = [one for one in responses(model, member) if one.layer == layer]
     own = own[:: len(_units(model, layer))]  # along the first input
@@ -132,13 +135,6 @@ def _fitted(model: Any) -> FittedModel:
     return found
 
 
-def physics_of(layer: Layer) -> GreensFunction:
-    """The ODE of any layer of ours."""
-    if not isinstance(layer, (FourierLayer, InducingLayer)):
-        raise TypeError(f"expected a layer with physics, got {type(layer).__name__}")
-    return layer.greens_function
-
-
 def _units(model: FittedModel, layer: int) -> list[tuple[str, float | None]]:
     """The inputs of a layer: their names and what one unit of them is, None for hidden ones."""
     names = model.names_below(layer)
@@ -149,18 +145,6 @@ def _units(model: FittedModel, layer: int) -> list[tuple[str, float | None]]:
 
 def _poles(layer: Layer, inputs: int) -> NDArray[np.complex128]:
     """[D or 1, P, K]."""
-    poles = physics_of(layer).poles().detach().cpu().to(torch.complex128).numpy()
-    if poles.ndim < 3:
-        return np.zeros((1, inputs, 0), dtype=np.complex128)
-    return np.asarray(poles)
-
-
-def _lengthscales(layer: Layer) -> Values:
-    """Of the forces along each input [P]: the shortest, where they have their own."""
-    if isinstance(layer, FourierLayer):
-        ell = as_numpy(layer.frequencies.lengthscale())
-    elif isinstance(layer, InducingLayer):
-        ell = as_numpy(layer.posterior.prior.lengthscale)
-    else:
-        raise TypeError(f"expected a layer with forces, got {type(layer).__name__}")
-    return np.asarray(ell.reshape(-1, ell.shape[-1]).min(0))
+    poles = layer.greens_function.poles().detach().cpu().to(torch.complex128).numpy()
+    shared = poles.ndim < 3  # one ODE for all functions and inputs, or none
+    return np.broadcast_to(poles, (1, inputs, poles.shape[-1])) if shared else poles

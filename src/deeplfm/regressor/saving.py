@@ -19,8 +19,10 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
+from deeplfm.models import DeepLFM, Recipe
 from deeplfm.regressor.fitted import FittedModel
-from deeplfm.regressor.settings import from_json, to_json
+from deeplfm.regressor.settings import from_json, read, to_json
+from deeplfm.training import Training
 
 FORMAT = 2  # 1 had neither the data nor the settings of the estimator
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
@@ -70,20 +72,20 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
     scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
-    recipe = from_json(settings["recipe"])
+    recipe: Recipe = read(settings["recipe"], Recipe)  # type: ignore[type-abstract]
     members, histories = [], []
     for k in range(settings["members"]):
         state = _part(tensors, f"member.{k}.")
         member = recipe.skeleton(scaling)
         like = next(value for value in state.values() if value.is_floating_point())
         member.to(dtype=like.dtype)
-        member.load_state_dict(state)
+        _restore(member, state, numbers)
         members.append(member.to(device).requires_grad_(False))
         histories.append({n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()})
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     return FittedModel(
         recipe,
-        from_json(settings["training"]),
+        read(settings["training"], Training),
         scaling,
         *names,
         tuple(members),
@@ -92,6 +94,17 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
         settings["steps"],
         _data(folder, settings, *names),
     )
+
+
+def _restore(member: DeepLFM, state: dict[str, Tensor], path: Path) -> None:
+    try:
+        member.load_state_dict(state)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[-1].strip()
+        raise InputError(
+            f"{path} must hold the numbers of the model that its settings make; it does not "
+            f"({reason}). Use the classes and the version of deeplfm that wrote it."
+        ) from None
 
 
 def save_settings(path: Path, settings: dict[str, Any]) -> None:

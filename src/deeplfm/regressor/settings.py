@@ -1,37 +1,23 @@
-"""Settings as JSON, and back: recipes, trainings, Green's functions and likelihoods.
+"""Settings as JSON, and back: recipes, trainings, and all that they hold.
 
-Only what is known here can be read: a name, and the arguments of its constructor. Nothing is
-imported, evaluated or unpickled on behalf of a file.
+    {"type": "FirstOrder", "decay": {"tensor": 2.5, "dtype": "float64"}, …}
+
+An object is the name of its class and the arguments of its constructor; `deeplfm.registry` knows
+the classes. Nothing is imported, evaluated or unpickled on behalf of a file.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deeplfm.errors import InputError
-from deeplfm.greens_functions import FirstOrder, GreensFunction, LinearODE, NoDynamics, SecondOrder
-from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
-from deeplfm.models import FourierDLFM, InducingDLFM
+from deeplfm.registry import arguments_of, registered
 from deeplfm.regressor.devices import checked_dtype
-from deeplfm.training import Stage, Training
 
-_KNOWN: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        FourierDLFM,
-        InducingDLFM,
-        Training,
-        Stage,
-        FirstOrder,
-        SecondOrder,
-        LinearODE,
-        NoDynamics,
-    )
-} | {cls.__name__: cls for cls in (Gaussian, StudentT)}
+Kind = TypeVar("Kind")
 
 
 def to_json(value: Any) -> Any:
@@ -48,16 +34,8 @@ def to_json(value: Any) -> Any:
         return [to_json(item) for item in value]
     if isinstance(value, Mapping):
         return {"mapping": {str(key): to_json(item) for key, item in value.items()}}
-    name = type(value).__name__
-    if _KNOWN.get(name) is not type(value):
-        raise InputError(
-            f"settings must be of {sorted(_KNOWN)}; got {name}. Save the parts you made yourself."
-        )
-    if isinstance(value, (GreensFunction, Likelihood)):
-        arguments = value.arguments()
-    elif is_dataclass(value):
-        arguments = {field.name: getattr(value, field.name) for field in fields(value)}
-    return {"type": name} | {key: to_json(item) for key, item in arguments.items()}
+    arguments = {key: to_json(item) for key, item in arguments_of(value).items()}
+    return {"type": type(value).__name__} | arguments
 
 
 def from_json(value: Any) -> Any:
@@ -66,22 +44,44 @@ def from_json(value: Any) -> Any:
         return tuple(from_json(item) for item in value)
     if not isinstance(value, dict):
         return value
-    if "tensor" in value:
-        return torch.tensor(value["tensor"], dtype=checked_dtype(value["dtype"]))
-    if "set" in value:
-        return frozenset(value["set"])
-    if "mapping" in value:
+    if "type" in value:
+        return _made(value)
+    try:
+        if "tensor" in value:
+            return torch.tensor(value["tensor"], dtype=checked_dtype(value["dtype"]))
+        if "set" in value:
+            return frozenset(value["set"])
         return {key: from_json(item) for key, item in value["mapping"].items()}
-    name = value.get("type")
-    if name not in _KNOWN:
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError(
-            f"settings must be of {sorted(_KNOWN)}; got {name!r}. Use a newer version of deeplfm."
+            "settings must hold a class ('type'), a tensor with its dtype, a set or a mapping; got "
+            f"{sorted(value)}. Use the version of deeplfm that wrote them."
+        ) from None
+
+
+def read(value: Any, kind: type[Kind]) -> Kind:
+    """The settings that `to_json` wrote, of a kind that is known."""
+    found = from_json(value)
+    if not isinstance(found, kind):
+        raise InputError(
+            f"settings must be a {kind.__name__} here; got {type(found).__name__}. "
+            "Copy the whole folder again."
         )
+    return found
+
+
+def _made(value: dict[str, Any]) -> Any:
+    """An object of a registered class, whose constructor may refuse what the file says."""
+    cls = registered(value["type"])
     arguments = {key: from_json(item) for key, item in value.items() if key != "type"}
     try:
-        return _KNOWN[name](**arguments)
-    except TypeError as error:
+        return cls(**arguments)
+    except InputError:
+        raise
+    except Exception as error:  # a class of anybody: it may do anything with what it cannot use
         raise InputError(
-            f"the settings of {name} must be those of this version; {error}. "
-            "Use the version of deeplfm that wrote them."
-        ) from None
+            f"the settings of {cls.__name__} must be those of this version of it; its constructor "
+            f"does not take them ({error}). Use the version that wrote them."
+        ) from error

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.regressor.fitted import FittedModel
-from deeplfm.regressor.learnt import greens_curves, physics_of
+from deeplfm.regressor.learnt import greens_curves
 from deeplfm.report.charts import GREY, PALETTE, Axis, Figure, Trace, escaped, figure, numbers
 from deeplfm.report.predictions import evenly
 from deeplfm.report.scores import BINS, LEVELS, Scores
@@ -25,7 +25,7 @@ def greens_charts(fitted: FittedModel, axis: Axis) -> list[tuple[int, Figure]]:
     found = []
     stack = fitted.members[0].stack
     for layer in range(len(stack)):
-        if physics_of(stack[layer]).order == 0:
+        if stack[layer].greens_function.order == 0:
             continue
         lags, values = greens_curves(fitted, layer)
         title = axis.name if layer == 0 else "hidden 0, which has no units"

@@ -85,8 +85,10 @@ def _noise_table(shown: Shown) -> Html:
 def _forces(shown: Shown, axis: Axis) -> tuple[list[Html], list[Figure]]:
     forces = shown.forces
     several = len(shown.fitted.input_names) > 1
-    figures = charts.force_charts(forces, axis, synced=not several)
     html = [markup.element("h3", markup.text("Latent forces of layer 0"))]
+    if forces is None:
+        return [*html, markup.paragraph("No latent force drives this layer.")], []
+    figures = charts.force_charts(forces, axis, synced=not several)
     said = "Mean, 50 % and 90 % intervals and five draws. Forces have no units."
     if several:
         said += f" Along {axis.name}, with the other inputs at their medians."

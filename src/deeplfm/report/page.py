@@ -82,7 +82,8 @@ def write_report(
     ]
     title = "deeplfm report"
     shared = {} if shown.grid is None else {"grid": axis.values(shown.grid.x)}
-    shared["forces"] = axis.values(shown.forces.curves.x)
+    if shown.forces is not None:
+        shared["forces"] = axis.values(shown.forces.curves.x)
     data: dict[str, Any] = {
         "shared": shared,
         "figures": [chart for part in parts for chart in part.figures],

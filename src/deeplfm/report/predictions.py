@@ -63,7 +63,7 @@ class Shown:
     grid: Curves | None
     training_scored: Scored | None
     held_out_scored: Scored | None
-    forces: Forces
+    forces: Forces | None  # None where no force drives the first layer
     noise_std: Values
     degrees: float | None
 
@@ -181,8 +181,10 @@ def _curves(x: Values, predictive: Predictive) -> Curves:
     return Curves(x, predictive.mean, bands, predictive.samples[chosen])
 
 
-def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces:
-    """Along the first input, the others at their medians."""
+def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces | None:
+    """Along the first input, the others at their medians; None where there are no forces."""
+    if not fitted.force_names(0):
+        return None
     middle = (low + high) / 2 if data is None else np.median(data.x, axis=0)
     points = np.repeat(middle[None], _FORCE_GRID, axis=0)
     points[:, 0] = np.linspace(low[0], high[0], _FORCE_GRID)

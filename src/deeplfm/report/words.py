@@ -58,6 +58,8 @@ def duration(seconds: float) -> str:
 
 def sentence(response: Response, amount: Amount) -> str:
     """One response in words; `amount` writes a distance along its input."""
+    if math.isinf(response.lengthscale):
+        return response.in_words(amount)
     force = f"The force behind it varies over {amount(response.lengthscale)}."
     return f"{response.in_words(amount)} {force}"
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.responses.special import decaying_moments, gaussian_polynomials, piecewise
-from deeplfm.shapes import Memory, Number, as_tensors, check_memory, check_positive
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice, check_positive
 
 # Gauss–Legendre on (0, 1), for intervals so short that the integrand is nearly a polynomial.
 _SHORT_RULE = [
@@ -43,7 +43,7 @@ def bump_moment(
     order: int = 0,
 ) -> Tensor:
     """B_n, the n-th derivative of the response in -s (repeated poles)."""
-    memory = check_memory(memory)
+    check_choice("memory", memory, Memory)
     x, center, lengthscale, pole = as_tensors(
         {"x": x, "center": center, "lengthscale": lengthscale, "pole": pole},
         complex_names=("pole",),

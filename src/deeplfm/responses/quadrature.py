@@ -14,7 +14,7 @@ from torch import Tensor
 
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.greens_functions import GreensFunction
-from deeplfm.shapes import Memory, as_tensors, check_finite, check_memory, check_shape
+from deeplfm.shapes import Memory, as_tensors, check_finite, check_shape
 
 Force = Callable[[Tensor], Tensor]  # values at times of any shape, elementwise
 
@@ -52,7 +52,7 @@ def quadrature(
     feature of the force much narrower than the time it acts over can still be missed: give its
     width as `scale`, and the first panels are that short.
     """
-    greens_function.check_memory(check_memory(memory))
+    greens_function.check_memory(memory)
     as_tensors({"x": x})
     check_shape("x", x, ("N",), "Flatten it first.")
     check_finite("x", x, "Remove those.")

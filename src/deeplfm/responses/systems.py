@@ -15,7 +15,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.greens_functions.pole_functions import PoleFunction
 from deeplfm.responses.bumps import bump_moment
 from deeplfm.responses.waves import wave_moment
-from deeplfm.shapes import Memory, Number, as_tensors, check_memory, check_positive
+from deeplfm.shapes import Memory, Number, as_tensors, check_positive
 
 
 @final
@@ -116,7 +116,7 @@ def system_wave_response(
     trailing: int = 0,
 ) -> Tensor:
     """∫ G(x - τ) e^{jωτ} dτ; complex. `trailing` dimensions of size 1 follow the parameters."""
-    greens_function.check_memory(check_memory(memory))
+    greens_function.check_memory(memory)
     x, frequency = as_tensors({"x": x, "frequency": frequency})
     return greens_function.respond(WaveFunction(x, frequency, memory), trailing)
 
@@ -131,7 +131,7 @@ def system_bump_response(
     trailing: int = 0,
 ) -> Tensor:
     """∫ G(x - τ) e^{-(τ-z)²/(2ℓ²)} dτ; real. `trailing` is as for waves."""
-    greens_function.check_memory(check_memory(memory))
+    greens_function.check_memory(memory)
     x, center, lengthscale = as_tensors({"x": x, "center": center, "lengthscale": lengthscale})
     check_positive("lengthscale", lengthscale, "")
     return greens_function.respond(BumpFunction(x, center, lengthscale, memory), trailing)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.responses.special import piecewise
-from deeplfm.shapes import Memory, Number, as_tensors, check_memory, check_positive
+from deeplfm.shapes import Memory, Number, as_tensors, check_choice, check_positive
 
 # Where |y| is below 2 the Taylor series of W_n has this many useful terms: 2^k/k! is at rounding.
 _NEAR, _TAYLOR_TERMS = 2.0, {torch.float32: 14, torch.float64: 24}
@@ -34,7 +34,7 @@ def wave_moment(
     x: Number, frequency: Number, pole: Number, memory: Memory = "infinite", order: int = 0
 ) -> Tensor:
     """∫ v^n e^{-sv} e^{jω(x-v)} dv, the n-th derivative of the response in -s (repeated poles)."""
-    memory = check_memory(memory)
+    check_choice("memory", memory, Memory)
     x, frequency, pole = as_tensors(
         {"x": x, "frequency": frequency, "pole": pole}, complex_names=("pole",)
     )

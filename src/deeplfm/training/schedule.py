@@ -6,10 +6,11 @@ Stages name shares of the steps, so that they scale with them. A role that is fr
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final, get_args
+from typing import Literal, TypeAlias, final
 
 from deeplfm.errors import InputError
-from deeplfm.shapes import check_count
+from deeplfm.registry import register
+from deeplfm.shapes import check_choices, check_count
 
 ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
@@ -18,10 +19,10 @@ Combination: TypeAlias = Literal["best", "mixture"]
 Backend: TypeAlias = Literal["auto", "graph", "native", "fused", "compile", "plain"]
 
 BACKENDS = ("plain", "fused", "graph", "compile", "native")  # how a step was computed, in histories
-_OBJECTIVES = ("elbo", "multi_sample")
 _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
 
+@register
 @final
 @dataclass(frozen=True)
 class Stage:
@@ -33,6 +34,7 @@ class Stage:
     objective: ObjectiveName | None = None  # None: that of the training
 
     def __post_init__(self) -> None:
+        check_choices(self)
         check_count("num_samples", self.num_samples)
         if not 0 < self.until <= 1:
             raise InputError(
@@ -44,9 +46,9 @@ class Stage:
                 f"frozen must name roles among {sorted(_ROLES)}; got {sorted(unknown)}. "
                 "Correct the name."
             )
-        _check_choice("objective", self.objective, (*_OBJECTIVES, None))
 
 
+@register
 @final
 @dataclass(frozen=True)
 class Training:
@@ -83,6 +85,7 @@ class Training:
     backend: Backend = "auto"
 
     def __post_init__(self) -> None:
+        check_choices(self)
         for name in ("steps", "num_samples", "restarts", "checkpoint_every"):
             check_count(name, getattr(self, name))
         if self.batch_size is not None:
@@ -96,10 +99,6 @@ class Training:
                 raise InputError(
                     f"{name} must be a share in [0, 1); got {getattr(self, name):g}. Use 0.1."
                 )
-        _check_choice("objective", self.objective, _OBJECTIVES)
-        _check_choice("rate", self.rate, ("cosine", "constant"))
-        _check_choice("combine", self.combine, ("best", "mixture"))
-        _check_choice("backend", self.backend, get_args(Backend))
         shares = [stage.until for stage in self.stages]
         if shares != sorted(shares):
             raise InputError(f"stages must end one after the other; got {shares}. Sort them.")
@@ -137,11 +136,3 @@ class Training:
         if self.rate == "constant":
             return rate
         return rate * (1 + math.cos(math.pi * step / self.steps)) / 2
-
-
-def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
-    if value not in choices:
-        raise InputError(
-            f"{name} must be one of {[choice for choice in choices if choice]}; got {value!r}. "
-            "Choose one of them."
-        )

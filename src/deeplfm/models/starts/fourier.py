@@ -18,7 +18,7 @@ from torch import Tensor
 
 from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
-from deeplfm.models.skip import Concatenate, Skip
+from deeplfm.models.skip import Skip
 from deeplfm.models.starts.base import (
     FIRST_NOISE,
     Start,
@@ -50,7 +50,7 @@ def start_fitted(
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
         expected = start_frequencies(layer, number == 0, targets, oscillation, start)
         phi = features_at(layer, values)
-        if last and oscillation is not None and isinstance(skip, Concatenate):
+        if last and oscillation is not None and skip.passes_inputs:
             phi = _share_of_input(layer, phi, values, torch.tensor(targets))
         phi = unit_variance(layer, phi, expected)
         if last:

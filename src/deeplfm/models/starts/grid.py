@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.greens_functions import GreensFunction, SecondOrder
+from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import InducingLayer
 from deeplfm.models.starts.base import Start, Values
 from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
@@ -61,9 +61,9 @@ def start_on_grid(
     span, count = high - low, layer.posterior.inducing_inputs.shape[-2]
     frequency = oscillation.frequency if oscillation else _typical_frequency(start)
     g = layer.greens_function
-    if own_physics and isinstance(g, SecondOrder):
-        damping = _damping(frequency, past, span)
-        _resonate(g, frequency, damping if oscillation else None)
+    if own_physics:
+        damping = _damping(frequency, past, span) if oscillation else None
+        g.match_oscillation(*_resonators((layer.num_outputs, 1), frequency, damping))
     back = 0.0
     if layer.memory == "infinite" and g.order > 0:
         back = min(past / float(g.poles().real.min()), span)
@@ -91,13 +91,14 @@ def _typical_frequency(start: Start) -> float:
     return math.sqrt(float((power * omega**2).sum()))
 
 
-def _resonate(g: SecondOrder, frequency: float, alpha: float | None) -> None:
-    """Resonators about the oscillation, tuned apart so that their phases differ.
+def _resonators(
+    shape: tuple[int, int], frequency: float, alpha: float | None
+) -> tuple[Float[Tensor, "D P"], Float[Tensor, "D P"]]:
+    """Frequencies and dampings about the oscillation, tuned apart so that their phases differ.
 
     At ω0 a resonator with ω_d² = ω0² + 2αω0 cot ψ lags by ψ. Of three or more functions the first
     is slow: it stands beside the oscillation, where the mean function puts time itself.
     """
-    shape = g.value("frequency").shape
     outputs = shape[0]
     tuned, damping = torch.full(shape, frequency), torch.full(shape, 1.25 * frequency)
     if alpha is not None:
@@ -107,8 +108,7 @@ def _resonate(g: SecondOrder, frequency: float, alpha: float | None) -> None:
             squared = frequency**2 + 2 * alpha * frequency / math.tan(lag)
             tuned[d], damping[d] = math.sqrt(max(squared, (frequency / 2) ** 2)), alpha
         tuned[:slow], damping[:slow] = frequency / _SLOW, max(alpha, frequency / _SLOW)
-    for name, value in (("frequency", tuned), ("damping", damping)):
-        g.quantities[name].set(value.to(torch.float64))  # type: ignore[operator]
+    return tuned.to(torch.float64), damping.to(torch.float64)
 
 
 def phases(layer: InducingLayer, oscillation: Oscillation) -> Float[Tensor, "N D"]:

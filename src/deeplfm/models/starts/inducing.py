@@ -18,7 +18,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.greens_functions import FirstOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
@@ -142,9 +141,8 @@ def _start_on_values(
     distinct = torch.tensor(np.unique(values.numpy(), axis=0))
     for _ in range(_ROUNDS):
         prior.set_lengthscale(ell)
-        if settings.own_physics and isinstance(layer.greens_function, FirstOrder):
-            decay = (_INSTANT / ell).expand_as(layer.greens_function.value("decay"))
-            layer.greens_function.quantities["decay"].set(decay)  # type: ignore[operator]
+        if settings.own_physics:
+            layer.greens_function.match_decay((_INSTANT / ell).expand(layer.num_outputs, -1))
         place(layer, distinct, ell, start.generator)
         if settings.keep_lengthscale or reaches_all(layer, some, _REACHED):
             return
