@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import deeplfm as dlfm
+from deeplfm import registry as saved_classes
 from deeplfm.data import Series
 from deeplfm.paper.baselines import baseline, load, registered_baselines, registry
 from deeplfm.paper.baselines.exact_gp import ExactGP, PerOutputGP
 from deeplfm.paper.datasets import Folder, data_set, registered_data_sets
 from deeplfm.paper.datasets import registry as data_set_registry
-from deeplfm.paper.experiments import cells
+from deeplfm.paper.experiments import Sweep, cells, choose
 from deeplfm.paper.experiments.models import make, models, models_on
 from deeplfm.paper.registration import Registry
 
@@ -25,6 +26,7 @@ def as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
         entries = module._REGISTRY.entries()
         monkeypatch.setattr(module._REGISTRY, "_entries", entries)
         monkeypatch.setattr(module._REGISTRY, "_places", dict(module._REGISTRY._places))
+    monkeypatch.setattr(saved_classes, "_CLASSES", dict(saved_classes._CLASSES))
 
 
 def one_kernel(name: str = "OneKernel") -> Any:
@@ -78,24 +80,27 @@ def test_every_data_set_has_loadable_records_and_kinds_that_models_know() -> Non
             assert len(set(entry.records)) == len(entry.records)
 
 
-def test_saving_and_loading_know_registered_classes_only(tmp_path: Path) -> None:
+def test_saving_and_loading_know_registered_classes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     t = np.linspace(0, 1, 20)
     model = one_kernel()(steps=1).fit(t, np.sin(t))
-    with pytest.raises(dlfm.InputError, match="must be registered to be saved; OneKernel is not"):
+    with pytest.raises(dlfm.InputError, match=r"registered classes.*got test_registration.OneKern"):
         model.save(tmp_path)
     assert not list(tmp_path.iterdir())
     baseline("one-kernel")(type(model))
     model.save(tmp_path)
     np.testing.assert_array_equal(load(tmp_path).predict(t), model.predict(t))
-    del registry._REGISTRY._entries["one-kernel"]
-    with pytest.raises(dlfm.InputError, match="Import the file that registers it") as caught:
+    del saved_classes._CLASSES["OneKernel"]
+    with pytest.raises(dlfm.InputError, match=r"'OneKernel' is not among .*'ExactGP'.* import the"):
         load(tmp_path)
-    assert "'ExactGP'" in str(caught.value)
-    assert "got 'OneKernel'" in str(caught.value)
+    monkeypatch.setitem(saved_classes._CLASSES, "OneKernel", dlfm.FirstOrder)
+    with pytest.raises(dlfm.InputError, match="must hold a baseline; got the class FirstOrder"):
+        load(tmp_path)
 
 
 def test_classes_of_one_name_would_be_mixed_up_in_folders() -> None:
-    with pytest.raises(dlfm.InputError, match="got 'ExactGP', which is the class of 'gp'"):
+    with pytest.raises(dlfm.InputError, match=r"different names; got test_registration.ExactGP"):
         baseline("my-gp")(one_kernel("ExactGP"))
     assert "my-gp" not in registered_baselines()
 
@@ -110,6 +115,17 @@ def test_a_baseline_on_unknown_data_is_named() -> None:
     baseline("one-kernel", on=("toy", "sereis"))(one_kernel())
     with pytest.raises(dlfm.InputError, match=r"'one-kernel' must be run on .*got \['sereis'\]"):
         cells("cardiac")
+
+
+@pytest.mark.usefixtures("without_shape_checks")
+def test_one_name_is_a_tuple_too() -> None:
+    message = r"must be a tuple of names; got 'toy'. Pass \('toy',\)"
+    for arguments in ({"on": "toy"}, {"tasks": "toy"}):
+        with pytest.raises(dlfm.InputError, match=message):
+            baseline("one-kernel", **arguments)  # type: ignore[arg-type]
+    for arguments in ({"records": "toy"}, {"kinds": "toy"}, {"tasks": "toy"}):
+        with pytest.raises(dlfm.InputError, match=message):
+            data_set("chairs", **arguments)  # type: ignore[arg-type]
 
 
 def test_models_are_chosen_by_name_by_kind_and_by_task() -> None:
@@ -135,3 +151,11 @@ def test_data_that_are_no_grid_have_no_models_of_grids() -> None:
     assert not {"ar-ridge", "lag-ridge"} & {cell.model for cell in cells("uneven")}
     tasks = {cell.model: cell.tasks for cell in cells("physio") if cell.model.endswith("ridge")}
     assert tasks == {"lag-ridge": ("imputation",), "ar-ridge": ("extrapolation",)}
+
+
+def test_a_class_that_no_file_holds_stays_in_one_process(tmp_path: Path) -> None:
+    baseline("one-kernel", on=("toy",), smoke={"steps": 1})(one_kernel())
+    chosen = choose("toy", ["one-kernel"], ["figure"], ["0"])
+    with pytest.raises(dlfm.InputError, match="OneKernel must be defined at the top of a file"):
+        Sweep(tmp_path, jobs=2, short=True).run(chosen, lambda _: None)
+    assert Sweep(tmp_path, jobs=1, short=True).run(chosen, lambda _: None) == {}

@@ -56,3 +56,9 @@ class Registry(Generic[Entry]):
                 import_module(f"{self._room}.{module.name}")
             self._complete = True
         return self.entries_so_far()
+
+
+def check_names(argument: str, names: tuple[str, ...] | None) -> None:
+    """Raise an error where names are not a tuple: a text would be taken as a set of letters."""
+    if isinstance(names, str):
+        raise InputError(f"{argument} must be a tuple of names; got {names!r}. Pass ({names!r},).")

@@ -37,10 +37,10 @@ def series() -> tuple[Values, Values]:
 def model(request: Any) -> Baseline:
     """A new model of each baseline that is registered, quick to fit."""
     entry = REGISTERED[request.param]
-    return entry.cls(**entry.smoke).set_params(progress=False)
+    return entry.cls(**entry.smoke, progress=False)
 
 
-def subclasses(cls: type[Baseline]) -> Iterator[type[Baseline]]:
+def subclasses(cls: type) -> Iterator[type]:
     yield cls
     for below in cls.__subclasses__():
         yield from subclasses(below)

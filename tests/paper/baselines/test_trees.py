@@ -1,4 +1,4 @@
-"""Boosted trees behind the door: scikit-learn's own predictions, held-out spread, saved as data."""
+"""Boosted trees: scikit-learn's own predictions, held-out spread, saved as data."""
 
 from pathlib import Path
 

@@ -24,7 +24,7 @@ from deeplfm.data import Dataset, Scaling, dataset, dimensions, files, fit_scali
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.paper.baselines.history import History
-from deeplfm.paper.baselines.registry import name_to_save
+from deeplfm.registry import arguments_of
 from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.regressor.devices import checked_device, checked_dtype
@@ -178,8 +178,8 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def save(self, folder: Path | str) -> None:
         """Write settings as JSON and the state as safetensors; `load` reads them back."""
         check_is_fitted(self)
-        name = name_to_save(type(self))
         folder, fitted = Path(folder), self.fitted_
+        parameters = arguments_of(self)  # before anything is written: it may refuse
         tensors = {f"state.{key}": value for key, value in fitted.state.items()}
         for field in _SCALING:
             tensors[f"scaling.{field}"] = torch.tensor(getattr(fitted.scaling, field))
@@ -187,8 +187,8 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         files.save_tensors(folder / NUMBERS, tensors)
         settings = {
             "format": saving.FORMAT,
-            "baseline": name,
-            "parameters": to_json(self.get_params(deep=False)),
+            "baseline": type(self).__name__,
+            "parameters": to_json(parameters),
             "input_names": list(fitted.input_names),
             "output_names": list(fitted.output_names),
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
@@ -196,6 +196,10 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "sha256": saving.checksum(folder / NUMBERS),
         }
         saving.save_settings(folder / SETTINGS, settings)
+
+    def arguments(self) -> dict[str, Any]:
+        """The parameters that make the same model again, without its fit."""
+        return dict(self.get_params(deep=False))
 
     def restore(self, folder: Path, settings: dict[str, Any], device: str) -> "Baseline":
         """Become the fitted model that was saved in `folder` with these settings."""

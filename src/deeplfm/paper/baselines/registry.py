@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, final
 
-from deeplfm.errors import InputError
-from deeplfm.paper.registration import Registry
+from deeplfm.paper.registration import Registry, check_names
+from deeplfm.registry import register
 
 if TYPE_CHECKING:
     from deeplfm.paper.baselines.base import Baseline
@@ -44,7 +44,9 @@ def baseline(
     tasks: tuple[str, ...] | None = None,
     smoke: Mapping[str, Any] | None = None,
 ) -> Callable[[Class], Class]:
-    """Register a class of `Baseline`, so that experiments run it and `load` reads it back.
+    """Register a class of `Baseline`: experiments run it, and it can be saved and loaded.
+
+    `deeplfm.register`, which this calls, refuses two classes of one name.
 
     name:  what `deeplfm reproduce --models` calls it; no other model has it.
     label: what tables call it; the name, if it is left out.
@@ -53,41 +55,17 @@ def baseline(
     smoke: parameters with which a fit takes a second, for tests and `reproduce --smoke`.
     """
 
-    def register(cls: Class) -> Class:
-        for other in _REGISTRY.entries_so_far().values():
-            if other.cls.__name__ == cls.__name__ and other.name != name:
-                raise InputError(
-                    f"the class of a baseline must have a new name, by which it is saved; got "
-                    f"{cls.__name__!r}, which is the class of {other.name!r}. Rename the class."
-                )
-        entry = RegisteredBaseline(name, label or name, cls, on, tasks, dict(smoke or {}))
+    check_names("on", on)
+    check_names("tasks", tasks)
+
+    def decorate(cls: Class) -> Class:
+        entry = RegisteredBaseline(name, label or name, register(cls), on, tasks, dict(smoke or {}))
         _REGISTRY.add(name, entry, cls)
         return cls
 
-    return register
+    return decorate
 
 
 def registered_baselines() -> dict[str, RegisteredBaseline]:
     """Every baseline by its name: those of this package, and those registered from outside."""
     return _REGISTRY.entries()
-
-
-def registered_class(saved_name: str) -> "type[Baseline]":
-    """The class that is saved under a name; an error where no registered class has it."""
-    classes = {entry.cls.__name__: entry.cls for entry in registered_baselines().values()}
-    if saved_name not in classes:
-        raise InputError(
-            f"a saved baseline must be one of {sorted(classes)}; got {saved_name!r}. Import the "
-            "file that registers it with @baseline, or use a newer version of deeplfm."
-        )
-    return classes[saved_name]
-
-
-def name_to_save(cls: "type[Baseline]") -> str:
-    """The name under which a class is saved; an error where `load` could not find it again."""
-    if cls not in [entry.cls for entry in registered_baselines().values()]:
-        raise InputError(
-            f"a baseline must be registered to be saved; {cls.__name__} is not. Put "
-            "@baseline(name) of deeplfm.paper.baselines above its class."
-        )
-    return cls.__name__

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar, final
 
 from deeplfm.data import Observations
-from deeplfm.paper.registration import Registry
+from deeplfm.paper.registration import Registry, check_names
 
 Folder: TypeAlias = Path | str | None
 Load: TypeAlias = Callable[[str, int, Folder], Observations]
@@ -59,12 +59,15 @@ def data_set(
     `path` is the folder of data files that the user named; None where there is none.
     """
 
-    def register(function: Function) -> Function:
+    for argument, names in {"records": records, "kinds": kinds, "tasks": tasks}.items():
+        check_names(argument, names)
+
+    def decorate(function: Function) -> Function:
         entry = RegisteredDataSet(name, function, records or (name,), kinds, tasks, seeds)
         _REGISTRY.add(name, entry, function)
         return function
 
-    return register
+    return decorate
 
 
 def registered_data_sets() -> dict[str, RegisteredDataSet]:

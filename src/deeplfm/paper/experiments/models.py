@@ -132,14 +132,14 @@ def make(name: str, **settings: object) -> Estimator:
 
 def smaller(estimator: Estimator) -> Estimator:
     """The same model, so small that a fit takes seconds: few features or points, few steps."""
-    parameters = estimator.get_params()
-    settings: dict[str, Any] = dict(_SMALL)
-    settings["training__restarts"] = min(2, parameters.get("training__restarts", 1))
-    settings["training__stages"] = tuple(
-        replace(stage, num_samples=1) for stage in parameters.get("training__stages", ())
-    )
-    for entry in registered_baselines().values():
-        if entry.cls is type(estimator):
-            settings = dict(entry.smoke)
     small: Estimator = clone(estimator)
-    return small.set_params(**{k: v for k, v in settings.items() if k in parameters})
+    of_baselines = {entry.cls: entry.smoke for entry in registered_baselines().values()}
+    if type(estimator) in of_baselines:
+        return small.set_params(**of_baselines[type(estimator)])
+    parameters = estimator.get_params()
+    settings: dict[str, Any] = {k: value for k, value in _SMALL.items() if k in parameters}
+    settings["training__restarts"] = min(2, parameters["training__restarts"])
+    settings["training__stages"] = tuple(
+        replace(stage, num_samples=1) for stage in parameters["training__stages"]
+    )
+    return small.set_params(**settings)

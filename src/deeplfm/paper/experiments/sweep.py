@@ -89,9 +89,10 @@ class Sweep:
 
 def _registered_from_outside() -> list[Callable[..., object]]:
     """Baselines and data sets of the user's own modules, which workers must import."""
-    baselines = [entry.cls for entry in registered_baselines().values()]
-    loads = [entry.load for entry in registered_data_sets().values()]
-    outside = [made for made in (*baselines, *loads) if not made.__module__.startswith("deeplfm.")]
+    everything: list[Callable[..., object]] = []
+    everything += [entry.cls for entry in registered_baselines().values()]
+    everything += [entry.load for entry in registered_data_sets().values()]
+    outside = [made for made in everything if not made.__module__.startswith("deeplfm.")]
     for made in outside:
         try:
             pickle.dumps(made)
