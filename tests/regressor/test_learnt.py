@@ -14,9 +14,9 @@ X = np.linspace(100, 300, 60)  # an input scale of 200
 Y = np.stack([np.sin(X / 10), np.cos(X / 10)], axis=1)
 
 
-def model(g: Any, recipe: Any = dlfm.FourierDLFM) -> Any:
+def model(g: Any, recipe: Any = dlfm.FourierDLFM, **options: Any) -> Any:
     settings = {"num_features": 5} if recipe is dlfm.FourierDLFM else {"num_inducing": 8}
-    made = recipe(num_layers=1, greens_function=g, **settings)
+    made = recipe(**{"num_layers": 1, "greens_function": g} | settings | options)
     # One step at a rate of nearly zero leaves the physics as it was given.
     training = dlfm.Training(steps=1, num_samples=1, learning_rate=1e-12)
     return dlfm.DeepLFMRegressor(made, training, dtype="float64").fit(X, Y).fitted_
@@ -36,6 +36,18 @@ def test_time_constants_come_back_in_the_units_they_were_given(recipe: Any) -> N
     assert one.period == pytest.approx(2 * math.pi / turning)
     assert one.damping_ratio == pytest.approx(0.04)
     assert "period of 12.6 along x0" in one.in_words()
+
+
+@pytest.mark.parametrize("recipe", [dlfm.FourierDLFM, dlfm.InducingDLFM])
+def test_lengthscales_come_back_in_the_units_they_were_given(recipe: Any) -> None:
+    """Given 30 of the units of X, whose scale is 200; over hidden functions there are no units."""
+    options = {"num_layers": 2, "hidden_dim": 1, "skip": "concatenate", "hidden_lengthscale": 0.7}
+    found = responses(model(dlfm.FirstOrder(0.05), recipe, lengthscale=30.0, **options))
+    first, *second = found
+    assert (first.layer, first.input, first.in_units) == (0, "x0", True)
+    assert first.lengthscale == pytest.approx(30.0)
+    assert [(one.input, one.in_units) for one in second] == [("hidden 0", False), ("x0", True)] * 2
+    assert [one.lengthscale for one in second] == pytest.approx([0.7, 30.0] * 2)
 
 
 @pytest.mark.parametrize("normalised", [False, True])
