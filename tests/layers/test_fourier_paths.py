@@ -11,7 +11,7 @@ import deeplfm as dlfm
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
-from deeplfm.sums.wave_sum import wave_sum
+from deeplfm.sums import plane_wave_sum
 from deeplfm.variational.gaussians import DiagonalGaussian
 from small_models import shallow
 
@@ -67,8 +67,8 @@ def test_sums_of_waves_have_derivatives_of_every_order() -> None:
     x, omega = (torch.randn(2, 3, 2, generator=generator).double() for _ in range(2))
     weights = [torch.randn(2, 3, 2, generator=generator).double() for _ in range(2)]
     arguments = [value.requires_grad_() for value in (x, omega, *weights)]
-    torch.autograd.gradcheck(wave_sum, arguments)
-    torch.autograd.gradgradcheck(wave_sum, arguments)
+    torch.autograd.gradcheck(plane_wave_sum.plain, arguments)
+    torch.autograd.gradgradcheck(plane_wave_sum.plain, arguments)
 
 
 @pytest.mark.parametrize("frequencies", ["fixed_noise", "resampled"])
@@ -116,10 +116,10 @@ def test_sums_of_waves_are_the_features_times_the_weights(
     assert (x > 0).any()
     x.requires_grad_()
     path = layer.draw(5, generator)
-    still = path.omega[..., 0, 0]
+    still = path.waves.omega[..., 0, 0]
     torch.testing.assert_close(still, torch.full_like(still, 1e-6))
-    assert len(path.omega) == (5 if frequencies == "resampled" else 1)
-    sums, features = path.by_sums(x), path.by_features(x)
+    assert len(path.waves.omega) == (5 if frequencies == "resampled" else 1)
+    sums, features = path(x), path.by_features(x)
     torch.testing.assert_close(sums, features, rtol=1e-9, atol=1e-9)
     along = torch.randn(sums.shape, generator=generator, dtype=torch.float64)
     learnt = {name: value for name, value in layer.named_parameters() if value.requires_grad}

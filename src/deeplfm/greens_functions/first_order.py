@@ -5,7 +5,8 @@ from typing import final
 
 from torch import Tensor
 
-from deeplfm.greens_functions.base import GreensFunction, Linear
+from deeplfm.greens_functions.base import GreensFunction
+from deeplfm.greens_functions.factors import Linear
 from deeplfm.variational.parameters import Bounds
 
 

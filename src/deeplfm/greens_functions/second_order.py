@@ -9,7 +9,8 @@ from typing import final
 
 from torch import Tensor
 
-from deeplfm.greens_functions.base import GreensFunction, Quadratic
+from deeplfm.greens_functions.base import GreensFunction
+from deeplfm.greens_functions.factors import Quadratic
 from deeplfm.variational.parameters import Bounds
 
 

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from deeplfm.sums import Backend
+
 
 @runtime_checkable
 class Path(Protocol):
@@ -42,17 +44,30 @@ class Layer(nn.Module, ABC):
     num_outputs: int
 
     @abstractmethod
-    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Path:
-        """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same."""
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+    ) -> Path:
+        """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same.
+
+        They hold numbers: they stay what they are when parameters of the layer move.
+        """
 
     def draw_for_training(
-        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+        *,
+        local: bool = False,
     ) -> Path:
         """What a training step evaluates once: may share or sample what a function may not.
 
         `local` asks for values at the data instead of functions, from layers that can.
         """
-        return self.draw(num_samples, generator)
+        return self.draw(num_samples, generator, backend)
 
     @abstractmethod
     def forces(self, tau: Float[Tensor, "S3 N P"], path: Any) -> Float[Tensor, "S N F"]:
@@ -63,7 +78,7 @@ class Layer(nn.Module, ABC):
         """What the columns of `forces` are."""
 
     @abstractmethod
-    def kl(self) -> Float[Tensor, ""]:
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
         """KL of everything this layer infers from its prior, each term once."""
 
     @abstractmethod

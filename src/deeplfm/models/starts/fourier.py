@@ -84,8 +84,9 @@ def _from_rest(
     regression has no use for that.
     """
     forces, count = omega.shape[1:3]
+    amplitudes = layer.waves(omega[None], copy=False).amplitudes()
     omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
-    scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
+    scale = amplitudes[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
     turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
     weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
     g = layer.greens_function
