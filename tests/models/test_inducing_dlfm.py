@@ -1,4 +1,4 @@
-"""The recipe of DLFM-VIP: units, starts that reach their prior, the paper's settings."""
+"""The recipe of DLFM-VIP: units, starts that reach their prior, bad settings."""
 
 import logging
 import math
@@ -94,25 +94,6 @@ def test_units_do_not_change_the_model() -> None:
         x = torch.tensor(scaling.inputs(scale * np.linspace(0, 1.2, 5)[:, None]))
         draws.append(model.draw(2, torch.Generator().manual_seed(0))(x))
     torch.testing.assert_close(*draws)
-
-
-def test_the_papers_settings() -> None:
-    model, _ = build(dlfm.InducingDLFM.paper(), series(60.0))
-    first, second = layers(model)
-    grid = first.posterior.inducing_inputs
-    assert tuple(grid.shape) == (100, 1)
-    assert grid.min() == 0  # the data alone
-    assert grid.max() == 1
-    assert not grid.requires_grad
-    for layer in (first, second):
-        assert (layer.greens_function.value("decay") == 2.5).all()
-        # The paper's exp(-(τ-τ')²/ℓ²) with ℓ = 0.1 is a lengthscale of 0.1/√2 here.
-        ell = layer.posterior.prior.lengthscale
-        torch.testing.assert_close(ell, torch.full_like(ell, 0.1 / math.sqrt(2)))
-        assert layer.sensitivities.shape[1] == 1
-        assert layer.mean_weights is not None
-        assert layer.kl().detach() == 0
-    assert noise_variance(model).tolist() == [0.01, 0.01]
 
 
 def test_the_grid_reaches_into_the_past() -> None:
