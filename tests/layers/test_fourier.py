@@ -13,7 +13,7 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.responses import bump_response
 from deeplfm.shapes import Memory
-from deeplfm.sums.wave_sum import wave_sum
+from deeplfm.sums import plane_wave_sum
 from small_models import deep, deep_batch, shallow
 
 SAMPLES = 20_000
@@ -241,8 +241,8 @@ def test_sums_of_waves_have_derivatives_of_every_order() -> None:
     x, omega = (torch.randn(2, 3, 2, generator=generator).double() for _ in range(2))
     weights = [torch.randn(2, 3, 2, generator=generator).double() for _ in range(2)]
     arguments = [value.requires_grad_() for value in (x, omega, *weights)]
-    torch.autograd.gradcheck(wave_sum, arguments)
-    torch.autograd.gradgradcheck(wave_sum, arguments)
+    torch.autograd.gradcheck(plane_wave_sum.plain, arguments)
+    torch.autograd.gradgradcheck(plane_wave_sum.plain, arguments)
 
 
 @pytest.mark.parametrize("frequencies", ["fixed_noise", "resampled"])
@@ -285,7 +285,7 @@ def test_sums_of_waves_are_the_features_times_the_weights(
     x = torch.randn(1 if shared_inputs else 5, 7, 2, generator=generator, dtype=torch.float64)
     x.requires_grad_()
     path = layer.draw(5, generator)
-    sums, features = path.by_sums(x), path.by_features(x)
+    sums, features = path(x), path.by_features(x)
     torch.testing.assert_close(sums, features, rtol=1e-9, atol=1e-9)
     along = torch.randn(sums.shape, generator=generator, dtype=torch.float64)
     wanted = [x, *(p for p in layer.parameters() if p.requires_grad)]

@@ -76,14 +76,3 @@ def test_expected_density_in_one_node(size: tuple[int, int, int], missing: float
     with torch.no_grad():
         f[:, ~observed] = 0.0  # a difference of infinite numbers is none
     assert torch.autograd.gradcheck(found, (f, noise))
-
-
-def test_one_noise_for_all_outputs() -> None:
-    f, y = torch.ones(4, 3, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
-    observed = torch.tensor([[True, False], [True, True], [False, True]])
-    one = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
-    each = torch.full((2,), 0.3, dtype=torch.float64, requires_grad=True)
-    values = [gaussian_log_density(f, y, observed, noise, 1.0) for noise in (one, each)]
-    assert torch.equal(*values)
-    gradients = [torch.autograd.grad(v, n)[0] for v, n in zip(values, (one, each), strict=True)]
-    torch.testing.assert_close(gradients[0], gradients[1].sum())

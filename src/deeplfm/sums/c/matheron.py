@@ -1,6 +1,7 @@
-"""`forces.matheron` for few inducing points on a CPU, compiled (`matheron.c`)."""
+"""`sums.matheron_draw` for few inducing points on a CPU, compiled (`matheron.c`)."""
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,9 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from deeplfm.forces.numbers import Numbers
 from deeplfm.sums.c.library import ARRAY, INT, Job, call
-from deeplfm.sums.torch.matheron import Numbers
-from deeplfm.variational.gaussians import FullGaussian
 
 MOST = 256  # inducing points: from there on large products are what counts
 
@@ -31,15 +31,15 @@ class _Matheron(Job):
 
 
 def matheron_draw(
-    z: Float[Tensor, "*Q M P"],
+    z: Float[Tensor, "#Q M P"],
     lengthscale: Float[Tensor, "#Q P"],
     variance: Float[Tensor, "Q"],
-    whitened: FullGaussian,
+    gaussian: Sequence[Tensor],
     jitter: Float[Tensor, ""],
     numbers: Numbers,
 ) -> tuple[Float[Tensor, "1 Q B P"], Float[Tensor, "S Q M"]]:
     """θ and c; float32. c is NaN where a Gram matrix is not positive definite."""
-    *parts, unit = whitened.parts()
+    *parts, unit = gaussian
     theta, coefficients = _Draw.apply(
         z, lengthscale, variance, *parts, *numbers, jitter.item(), unit.item()
     )
@@ -89,8 +89,7 @@ class _Draw(torch.autograd.Function):
 def _job(tensors: Any, jitter: float, unit: float) -> _Matheron:
     z, ell, variance = tensors[:3]
     xi, weights = tensors[9:11]
-    rows = 1 if z.ndim == 2 else len(z)
     sizes = (len(variance), z.shape[-2], z.shape[-1], len(weights), xi.shape[2])
-    job = _Matheron(*sizes, rows, len(ell), jitter, unit)
+    job = _Matheron(*sizes, len(z), len(ell), jitter, unit)
     job.fill(**dict(zip((*_GIVEN, *_NUMBERS), tensors, strict=True)))
     return job

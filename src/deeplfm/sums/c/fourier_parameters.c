@@ -2,7 +2,7 @@
    precision. H = |a|/sqrt(R)/(gamma + j omega). */
 #include <math.h>
 
-#include "rest.h"
+#include "fourier.h"
 
 /* The table of all inputs: frequencies in turns as sums of two numbers, and H. */
 int rest_table(const Rest *job, int threads) {

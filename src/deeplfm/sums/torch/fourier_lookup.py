@@ -19,8 +19,10 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import conv1d
 
 from deeplfm.sums.torch.interpolation import bags, places, scattered
-from deeplfm.sums.torch.wave_grids import LARGEST, NODES, PHASE
 
+NODES = 6  # of an interpolation
+PHASE = 0.35  # radians of the fastest wave between two nodes: good to 9e-6 of that wave
+LARGEST = 2**22  # waves at nodes that a table may be made of
 _BESIDE = 3  # nodes to either side that a slope at a node needs
 _PIECE = 2**19  # waves that exist at a time
 _KEPT = 2**20  # waves that are kept for the backward pass; more are made again
@@ -37,7 +39,7 @@ class _Grid(NamedTuple):
         return self.spacing[:, None] * torch.arange(self.first, self.first + self.size)
 
 
-def first_order_tables(
+def first_order_fourier_sum(
     own: Float[Tensor, "S N P1"] | None,
     shared: Float[Tensor, "N P2"] | None,
     omega: Float[Tensor, "G Q R P"],

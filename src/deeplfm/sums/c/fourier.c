@@ -5,7 +5,7 @@
 
    Frequencies are of groups of outputs, G of them. No wave is kept: a task walks over them with a
    block of points in the nearest cache. */
-#include "rest.h"
+#include "fourier.h"
 
 #include "maths.h"
 

@@ -1,6 +1,6 @@
-"""Sums over many points in pieces, so that what exists of them at a time fits the cache.
+"""Sums over many points in chunks, so that what exists of them at a time fits the cache.
 
-Memory that is fresh costs more than the arithmetic done in it: each thread keeps what its pieces
+Memory that is fresh costs more than the arithmetic done in it: each thread keeps what its chunks
 need, and uses it again.
 """
 
@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 
-class Pieces(NamedTuple):
-    """Slices of the samples and of their points, and the rows that the largest piece has."""
+class Chunks(NamedTuple):
+    """Slices of the samples and of their points, and the rows that the largest chunk has."""
 
     slices: list[tuple[slice, slice]]
     rows: int
 
 
-def pieces(samples: int, points: int, width: int, size: int) -> Pieces:
-    """Parts with about `size` numbers, `width` a point: several samples, or equal parts of one."""
+def chunks(samples: int, points: int, width: int, size: int) -> Chunks:
+    """Chunks of about `size` numbers, `width` a point: several samples, or equal parts of one."""
     parts = max(1, math.ceil(points * width / size))
     rows = max(1, math.ceil(points / parts))
     most = max(1, size // max(1, rows * width))
@@ -31,7 +31,7 @@ def pieces(samples: int, points: int, width: int, size: int) -> Pieces:
         for b in range(0, samples, together)
         for n in range(0, points, rows)
     ]
-    return Pieces(slices, together * rows)
+    return Chunks(slices, together * rows)
 
 
 _kept = threading.local()

@@ -49,7 +49,7 @@ class _Interpolation(Job):
     )
 
 
-def first_order_from_rest(
+def first_order_fourier_sum(
     own: Float[Tensor, "S N P1"] | None,
     shared: Float[Tensor, "N P2"] | None,
     omega: Float[Tensor, "G Q R P"],

@@ -7,11 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from deeplfm.sums.c import library, rest
-from deeplfm.sums.c.rest import first_order_from_rest
-from deeplfm.sums.torch import rest_tables
-from deeplfm.sums.torch.rest_tables import first_order_tables
-from written_sums import rest_as_written
+from deeplfm.sums.c import fourier as compiled
+from deeplfm.sums.c import library
+from deeplfm.sums.torch import fourier_lookup
+from written_sums import fourier_as_written
 
 
 class Path(NamedTuple):
@@ -27,8 +26,8 @@ class Path(NamedTuple):
 # nodes 0.4 radians apart: 0.4^8 · (1·3·5·7/2^4)² / 8!.
 SIX, EIGHT = 0.35**6 * (15 / 8) ** 2 / 720, 0.4**8 * (105 / 16) ** 2 / 40320
 PATHS = {
-    "torch": Path(first_order_tables, SIX, 6 / 0.35 * SIX),
-    "compiled": Path(first_order_from_rest, EIGHT, 8 / 0.4 * EIGHT),
+    "torch": Path(fourier_lookup.first_order_fourier_sum, SIX, 6 / 0.35 * SIX),
+    "compiled": Path(compiled.first_order_fourier_sum, EIGHT, 8 / 0.4 * EIGHT),
 }
 ROUNDING = 3e-7  # of float32, times the phase
 
@@ -98,7 +97,7 @@ def compare(path: Path, given: list[Tensor]) -> None:
     """Values and gradients; what a unit of error of each wave adds up to, from magnitudes alone."""
     fast = [one.clone().requires_grad_(k != 1) for k, one in enumerate(given)]
     slow = [one.double().requires_grad_(k != 1) for k, one in enumerate(given)]
-    got, expected = from_tables(path, *fast), rest_as_written(*slow)
+    got, expected = from_tables(path, *fast), fourier_as_written(*slow)
     x, shared, omega, decay, amplitude, weights, _ = (one.double().abs() for one in given)
     farthest = max(float(part.max()) for part in (x, shared) if part.numel())
     fastest = float(torch.maximum(omega.max(), decay.max()))
@@ -141,8 +140,8 @@ def test_on_one_side_of_the_origin(path: Path) -> None:
 
 
 def test_waves_in_pieces_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest_tables, "_PIECE", 64)
-    monkeypatch.setattr(rest_tables, "_KEPT", 0)
+    monkeypatch.setattr(fourier_lookup, "_PIECE", 64)
+    monkeypatch.setattr(fourier_lookup, "_KEPT", 0)
     compare(PATHS["torch"], arguments(Sizes(3, 300, 2, 1, 1, 2, 1, 5)))
 
 
@@ -156,32 +155,41 @@ def test_the_same_function_wherever_it_is_evaluated(path: Path) -> None:
 def test_when_compiled_tables_are_made() -> None:
     """On as many sides of the origin as there are points; not for few of them, nor too far."""
     x, _, omega, decay, *_ = arguments(CASES[0])
-    both, one = rest._grid_for(x, omega, decay), rest._grid_for(x.abs(), omega, decay)
+    both, one = compiled._grid_for(x, omega, decay), compiled._grid_for(x.abs(), omega, decay)
     assert both is not None
     assert one is not None
     assert (both.sides, one.sides) == (2, 1)
-    assert rest._grid_for(x[:, :5], omega, decay) is None
+    assert compiled._grid_for(x[:, :5], omega, decay) is None
     for spoilt in (torch.nan, torch.inf, 1e7):
         x[0, 0, 0] = spoilt
-        assert rest._grid_for(x, omega, decay) is None
+        assert compiled._grid_for(x, omega, decay) is None
 
 
 def test_what_is_left_to_plain_sums() -> None:
     x, shared, *others = arguments(CASES[0])
-    assert first_order_tables(x[:, :5], shared[:5], *others) is None  # few points
-    assert first_order_tables(x, shared - 1, *others) is None  # before the origin
-    assert first_order_tables(x, shared.clone().requires_grad_(), *others) is None
-    assert first_order_tables(*(one.double() for one in (x, shared, *others))) is None
+    assert (
+        fourier_lookup.first_order_fourier_sum(x[:, :5], shared[:5], *others) is None
+    )  # few points
+    assert (
+        fourier_lookup.first_order_fourier_sum(x, shared - 1, *others) is None
+    )  # before the origin
+    assert (
+        fourier_lookup.first_order_fourier_sum(x, shared.clone().requires_grad_(), *others) is None
+    )
+    assert (
+        fourier_lookup.first_order_fourier_sum(*(one.double() for one in (x, shared, *others)))
+        is None
+    )
     for spoilt in (torch.nan, torch.inf, 1e7):
         x[0, 0, 0] = spoilt
-        assert first_order_tables(x, shared, *others) is None
+        assert fourier_lookup.first_order_fourier_sum(x, shared, *others) is None
 
 
 def test_slopes_of_a_long_table_are_as_cheap_as_the_table() -> None:
     """A matrix of all pairs of nodes would have 320 GB here. The error is h⁷/140 per cell."""
     step = 0.35
     phases = step * torch.arange(200_000, dtype=torch.float64)
-    found = rest_tables._slopes(torch.sin(phases)[None])[0, 3:-3]
+    found = fourier_lookup._slopes(torch.sin(phases)[None])[0, 3:-3]
     torch.testing.assert_close(
         found, step * torch.cos(phases)[3:-3], rtol=0, atol=1.01 * step**7 / 140
     )

@@ -1,8 +1,8 @@
 """Weights of plane waves that an ODE of first order in every input answers, with infinite memory.
 
-    even + j·odd [s,qb,d] = sensitivity_{dq} amplitude_{sqb} e^{jβ_{qb}} Π_p 1/(γ_{dp} + jθ_{qbp})
+    cosine - j·sine [s,qb,d] = sensitivity_dq amplitude_sqb e^{jβ_qb} Π_p 1/(γ_dp + jθ_qbp)
 
-So that Σ_b Re(even + j·odd) e^{jθ_b·x} is the answer to Σ_b amplitude cos(θ_b·x + β_b).
+So that Σ_b cos(θ_b·x) cosine_b + sin(θ_b·x) sine_b answers Σ_b amplitude cos(θ_b·x + β_b).
 """
 
 # ruff: noqa: RUF005 (kernels know no unpacking of tuples)
@@ -21,19 +21,19 @@ from deeplfm.sums.triton.blocks import blocks
 _WAVES, _SAMPLES = 16, 64  # of a tile
 
 
-def turned_amplitudes(
+def first_order_wave_weights(
     theta: Float[Tensor, "Q B P"],
     phase: Float[Tensor, "Q B"],
     decay: Float[Tensor, "D P"],
     sensitivities: Float[Tensor, "D Q"],
     amplitude: Float[Tensor, "S Q B"],
 ) -> Float[Tensor, "2 S W D"]:
-    """-even and -odd, W = QB: of -cos and of sin. The phase has no gradient."""
-    turned: Tensor = _Turned.apply(theta, phase, decay, sensitivities, amplitude)
-    return turned
+    """Weights of cos and of sin, W = QB. The phase has no gradient."""
+    weights: Tensor = _WaveWeights.apply(theta, phase, decay, sensitivities, amplitude)
+    return weights
 
 
-class _Turned(torch.autograd.Function):
+class _WaveWeights(torch.autograd.Function):
     """Keeps its arguments only."""
 
     @staticmethod
@@ -41,10 +41,10 @@ class _Turned(torch.autograd.Function):
         theta, phase, decay, sensitivities, amplitude = (part.contiguous() for part in arguments)
         ctx.save_for_backward(theta, phase, decay, sensitivities, amplitude)
         (forces, count, inputs), samples = theta.shape, len(amplitude)
-        turned = theta.new_empty(2, samples, forces * count, len(decay))
-        if turned.numel():
+        weights = theta.new_empty(2, samples, forces * count, len(decay))
+        if weights.numel():
             _forward[(forces, blocks(count, _WAVES), blocks(samples, _SAMPLES))](
-                *(theta, phase, decay, sensitivities, amplitude, turned),
+                *(theta, phase, decay, sensitivities, amplitude, weights),
                 S=samples,
                 Q=forces,
                 B=count,
@@ -53,7 +53,7 @@ class _Turned(torch.autograd.Function):
                 WAVES=_WAVES,
                 SAMPLES=_SAMPLES,
             )
-        return turned
+        return weights
 
     @staticmethod
     @once_differentiable
@@ -64,10 +64,10 @@ class _Turned(torch.autograd.Function):
             zeros = (torch.zeros_like(part) for part in (theta, decay, sensitivities, amplitude))
             by_theta, *rest = zeros
             return by_theta, None, *rest
-        pieces = blocks(count, _WAVES)
+        parts = blocks(count, _WAVES)
         by_theta, by_amplitude = torch.empty_like(theta), torch.empty_like(amplitude)
-        sums = theta.new_empty(pieces, forces, outputs, inputs + 1)
-        _backward[(forces, pieces, 1 + blocks(samples, _SAMPLES))](
+        sums = theta.new_empty(parts, forces, outputs, inputs + 1)
+        _backward[(forces, parts, 1 + blocks(samples, _SAMPLES))](
             *(theta, phase, decay, sensitivities, amplitude, gradient.contiguous()),
             *(by_theta, by_amplitude, sums),
             S=samples,
@@ -113,10 +113,10 @@ def _forward(
     phase = tl.load(phase_ptr + q * B + b, mask=here, other=0.0)
     for d in range(D):
         real, imag = _answer(theta_ptr + (q * B + b) * P, phase, decay_ptr + d * P, here, P)
-        scaled = -amplitude * tl.load(sensitivity_ptr + d * Q + q)
+        scaled = amplitude * tl.load(sensitivity_ptr + d * Q + q)
         out = (s * (Q * B) + wave) * D + d
         tl.store(out_ptr + out, scaled * real[None, :], mask=inside)
-        tl.store(out_ptr + S * Q * B * D + out, scaled * imag[None, :], mask=inside)
+        tl.store(out_ptr + S * Q * B * D + out, -scaled * imag[None, :], mask=inside)
 
 
 @triton.jit
@@ -146,10 +146,10 @@ def _backward(
         total = tl.zeros([SAMPLES, WAVES], phase.dtype)
         for d in range(D):
             real, imag = _answer(theta_ptr, phase, decay_ptr + d * P, here, P)
-            by_even = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
-            by_odd = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
+            by_cosine = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
+            by_sine = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
             sensitivity = tl.load(sensitivity_ptr + d * Q + q)
-            total -= sensitivity * (by_even * real[None, :] + by_odd * imag[None, :])
+            total += sensitivity * (by_cosine * real[None, :] - by_sine * imag[None, :])
         tl.store(by_amplitude_ptr + at, total, mask=inside)
 
 
@@ -172,10 +172,10 @@ def _over_samples(
             s = (first + tl.arange(0, SAMPLES)).to(tl.int64)[:, None]
             inside, at = (s < S) & here[None, :], s * (Q * B) + wave[None, :]
             amplitude = tl.load(amplitude_ptr + at, mask=inside, other=0.0)
-            by_even = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
-            by_odd = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
-            by_real -= tl.sum(amplitude * by_even, 0)
-            by_imag -= tl.sum(amplitude * by_odd, 0)
+            by_cosine = tl.load(gradient_ptr + at * D + d, mask=inside, other=0.0)
+            by_sine = tl.load(gradient_ptr + S * Q * B * D + at * D + d, mask=inside, other=0.0)
+            by_real += tl.sum(amplitude * by_cosine, 0)
+            by_imag -= tl.sum(amplitude * by_sine, 0)
         tl.store(sums_ptr + d * (P + 1) + P, tl.sum(by_real * real + by_imag * imag))
         more = ()
         for p in tl.static_range(P):

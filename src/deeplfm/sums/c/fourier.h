@@ -1,6 +1,6 @@
 /* What `rest.c` and `responses.c` are told. */
-#ifndef DEEPLFM_REST_H
-#define DEEPLFM_REST_H
+#ifndef DEEPLFM_FOURIER_H
+#define DEEPLFM_FOURIER_H
 
 #include "tasks.h"
 

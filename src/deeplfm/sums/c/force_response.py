@@ -12,25 +12,28 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.forces import ForcePath
 from deeplfm.sums.c.bumps import bumps_backward, sum_bumps
-from deeplfm.sums.c.planes import add_planes, planes_backward, turned, turned_backward
+from deeplfm.sums.c.planes import add_planes, planes_backward, wave_weights, wave_weights_backward
 
 
-def first_order_answer(
-    x: Float[Tensor, "S3 N P"],
-    force: ForcePath,
+def first_order_response(
+    x: Float[Tensor, "#S N P"],
+    theta: Float[Tensor, "1 Q B P"],
+    phase: Float[Tensor, "1 Q B"],
+    amplitude: Float[Tensor, "S Q B"],
+    centers: Float[Tensor, "K M P"],
+    lengthscale: Float[Tensor, "K P"],
+    coefficients: Float[Tensor, "S Q M"],
     decay: Float[Tensor, "D P"],
     sensitivities: Float[Tensor, "D Q"],
 ) -> Float[Tensor, "S N D"]:
-    """float32; the phase has no gradient. One set of centers may serve all forces."""
-    waves = (force.theta, force.phase, force.amplitude)
-    bumps = (force.centers, force.lengthscale, force.coefficients)
-    answer: Tensor = _Answer.apply(x, *waves, *bumps, decay, sensitivities)
-    return answer
+    """float32; the phase has no gradient. K is Q, or 1 where all forces have the same bumps."""
+    waves, bumps = (theta, phase, amplitude), (centers, lengthscale, coefficients)
+    response: Tensor = _Response.apply(x, *waves, *bumps, decay, sensitivities)
+    return response
 
 
-class _Answer(torch.autograd.Function):
+class _Response(torch.autograd.Function):
     """Keeps its arguments, and the weights of waves and bumps."""
 
     @staticmethod
@@ -40,7 +43,7 @@ class _Answer(torch.autograd.Function):
         )
         parts = (theta, phase, decay, sensitivities, amplitude)
         weights = _weights(coefficients, sensitivities, len(centers) == 1)
-        cosine, sine = turned(*parts)
+        cosine, sine = wave_weights(*parts)
         total = sum_bumps(x, centers, scale, decay, weights)
         add_planes(x, theta, cosine, sine, total)
         ctx.save_for_backward(x, *parts, centers, scale, coefficients, weights, cosine, sine)
@@ -59,7 +62,7 @@ class _Answer(torch.autograd.Function):
             by_weights, coefficients, sensitivities, len(centers) == 1
         )
         by_amplitude = torch.zeros_like(amplitude)
-        turned_backward(
+        wave_weights_backward(
             parts, by_cosine, by_sine, (by_omega, by_decay, by_sensitivities, by_amplitude)
         )
         by_waves_and_bumps = (by_amplitude, by_centers, by_scale, by_coefficients)

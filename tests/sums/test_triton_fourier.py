@@ -1,4 +1,4 @@
-"""The kernels of a first-order Fourier layer that starts from rest, against waves as written."""
+"""The kernels of a first-order Fourier layer from its zero state, against waves as written."""
 
 from typing import NamedTuple
 
@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from fused_kernels import BOTH, DEVICE, compare, missing_for_kernels, uniform
-from written_sums import rest_as_written
+from written_sums import fourier_as_written
 
 if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
 
-from deeplfm.sums.triton.rest import first_order_from_rest
+from deeplfm.sums.triton.fourier import first_order_fourier_sum
 
 
 class Sizes(NamedTuple):
@@ -52,7 +52,7 @@ def fused(x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
     """No such inputs are none; a sum of nothing keeps a gradient for them."""
     own = x if x.shape[-1] else None
     alike = shared if shared.shape[-1] else None
-    return first_order_from_rest(own, alike, *others) + x.sum() * 0 + shared.sum() * 0
+    return first_order_fourier_sum(own, alike, *others) + x.sum() * 0 + shared.sum() * 0
 
 
 # As in `test_triton`: rounding grows with the number of waves, inputs and, in gradients, points.
@@ -60,14 +60,14 @@ def fused(x: Tensor, shared: Tensor, *others: Tensor) -> Tensor:
 @pytest.mark.parametrize("size", CASES)
 def test_values_and_gradients(size: Sizes, dtype: torch.dtype) -> None:
     terms = size.forces * size.waves * (size.own + size.shared)
-    compare(fused, rest_as_written, arguments(size), dtype, roundings=16 * (terms + 5))
+    compare(fused, fourier_as_written, arguments(size), dtype, roundings=16 * (terms + 5))
 
 
 def test_an_ode_that_grows() -> None:
     """A negative decay, over a stretch on which it makes ten times as much."""
     x, shared, omega, decay, *others = arguments(Sizes(2, 9, 2, 2, 1, 1, 1, 3))
     given = [x, shared, omega, -0.8 * decay / decay.max(), *others]
-    compare(fused, rest_as_written, given, torch.float64, roundings=16 * 11 * 11)
+    compare(fused, fourier_as_written, given, torch.float64, roundings=16 * 11 * 11)
 
 
 def test_strided_arguments() -> None:
@@ -83,7 +83,7 @@ def test_strided_arguments() -> None:
 
     compare(
         lambda *parts: strided(fused, *parts),
-        lambda *parts: strided(rest_as_written, *parts),
+        lambda *parts: strided(fourier_as_written, *parts),
         [wide, shared, omega, decay, amplitude, weights, offset],
         torch.float64,
         roundings=256,
@@ -97,7 +97,7 @@ def test_near_the_origin_nothing_cancels() -> None:
     weights = torch.tensor([1.0, 0.0]).expand(2, 1, 2)
     parts = (x, one, one[0, 0], one[0], weights, torch.zeros(1))
     x_there, *others = (part.to(DEVICE) for part in parts)
-    found = first_order_from_rest(x_there, None, *others)
+    found = first_order_fourier_sum(x_there, None, *others)
     # ∫_0^x e^{-(x-τ)} cos τ dτ = x - x²/2 + …, the same backwards but for its sign
     exact = torch.where(x < 0, -1, 1) * (x.abs().double() - x.double() ** 2 / 2)
     assert torch.allclose(found.cpu().double(), exact, rtol=1e-6, atol=0)
@@ -110,7 +110,7 @@ def test_far_inputs_stay_finite(decay: float) -> None:
     omega = torch.tensor([1e-6, 100.0], device=DEVICE)[None, None, :, None].requires_grad_()
     one, zero = torch.ones(1, 1, 1, device=DEVICE), torch.zeros(1, device=DEVICE)
     weights = torch.ones(2, 1, 4, device=DEVICE)
-    value = first_order_from_rest(
+    value = first_order_fourier_sum(
         x,
         x[0].detach(),
         torch.cat((omega, omega), -1),
