@@ -10,6 +10,7 @@ import scipy.stats
 import deeplfm as dlfm
 from deeplfm.evaluation import metrics
 from deeplfm.evaluation.predictive import Predictive
+from mixtures import mixture
 
 SAMPLES = np.random.default_rng(0).normal(size=(7, 3, 2)) * np.array([1.0, 5.0])
 NOISE = np.array([0.3, 2.0])
@@ -24,7 +25,7 @@ def component(degrees: float | None, f: float, noise: float) -> Any:
 
 @pytest.mark.parametrize("degrees", [None, 4.0])
 def test_mixture_is_the_mean_of_its_components(degrees: float | None) -> None:
-    p = Predictive(SAMPLES, NOISE, degrees)
+    p = mixture(SAMPLES, NOISE, degrees)
     for n in range(3):
         for d in range(2):
             parts = [component(degrees, SAMPLES[s, n, d], NOISE[d]) for s in range(7)]
@@ -41,7 +42,7 @@ def test_mixture_is_the_mean_of_its_components(degrees: float | None) -> None:
 @pytest.mark.parametrize(("degrees", "bar"), [(None, 1e-6), (4.0, 2e-2)])
 def test_crps_is_its_integral(degrees: float | None, bar: float) -> None:
     """CRPS = ∫ (F(z) - 1[y ≤ z])² dz; 199 levels leave the tails of a Student-t short."""
-    p = Predictive(SAMPLES, NOISE, degrees)
+    p = mixture(SAMPLES, NOISE, degrees)
     got = p.crps(Y)
     assert np.isnan(got[1, 0])
     for n, d in ((0, 0), (2, 1)):
@@ -56,9 +57,9 @@ def test_crps_is_its_integral(degrees: float | None, bar: float) -> None:
 
 
 def test_a_mixture_of_gaussians_in_closed_form() -> None:
-    """noise_std [S, N, D]: every component has its own deviation at every point."""
+    """scale [S, N, D]: every component has its own deviation at every point."""
     deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
-    p = Predictive(SAMPLES, deviations)
+    p = mixture(SAMPLES, deviations)
     lower, upper = p.interval(0.8)
     for n, d in np.ndindex(3, 2):
         parts = scipy.stats.norm(SAMPLES[:, n, d], deviations[:, n, d])
@@ -71,7 +72,7 @@ def test_a_mixture_of_gaussians_in_closed_form() -> None:
         assert parts.cdf(lower[n, d]).mean() == pytest.approx(0.1, abs=1e-10)
         assert parts.cdf(upper[n, d]).mean() == pytest.approx(0.9, abs=1e-10)
     many = 3000
-    drawn = Predictive(np.repeat(SAMPLES, many, 0), np.repeat(deviations, many, 0)).sample_y(1)
+    drawn = mixture(np.repeat(SAMPLES, many, 0), np.repeat(deviations, many, 0)).sample_y(1)
     inside = ((drawn >= lower) & (drawn <= upper)).mean(0)
     assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(drawn))
 
@@ -82,7 +83,7 @@ def test_crps_of_gaussians_in_closed_form() -> None:
     z = (Y - center[0]) / std[0]
     normal = scipy.stats.norm
     exact = std[0] * (z * (2 * normal.cdf(z) - 1) + 2 * normal.pdf(z) - 1 / np.sqrt(np.pi))
-    np.testing.assert_allclose(Predictive(center, std).crps(Y), exact, rtol=1e-12)
+    np.testing.assert_allclose(mixture(center, std).crps(Y), exact, rtol=1e-12)
     deviations = 0.2 + np.random.default_rng(1).uniform(size=SAMPLES.shape)
     parts = normal(SAMPLES[:, 2, 1], deviations[:, 2, 1])
 
@@ -91,11 +92,11 @@ def test_crps_of_gaussians_in_closed_form() -> None:
 
     left, _ = scipy.integrate.quad(square, -60, Y[2, 1], limit=200)
     right, _ = scipy.integrate.quad(square, Y[2, 1], 60, limit=200)
-    assert Predictive(SAMPLES, deviations).crps(Y)[2, 1] == pytest.approx(left + right, rel=1e-6)
+    assert mixture(SAMPLES, deviations).crps(Y)[2, 1] == pytest.approx(left + right, rel=1e-6)
 
 
 def test_noise_free_predictions() -> None:
-    p = Predictive(SAMPLES, np.zeros(2))
+    p = Predictive.without_noise(SAMPLES)
     np.testing.assert_allclose(p.std, SAMPLES.std(0))
     np.testing.assert_allclose(p.quantile(0.5), np.median(SAMPLES, 0))
     differences = np.abs(SAMPLES[:, None] - SAMPLES[None]).mean((0, 1)) / 2
@@ -107,15 +108,15 @@ def test_noise_free_predictions() -> None:
 @pytest.mark.parametrize("degrees", [None, 4.0])
 def test_sampled_targets_fill_the_interval(degrees: float | None) -> None:
     samples = np.repeat(SAMPLES, 3000, axis=0)
-    y = Predictive(samples, NOISE, degrees).sample_y(seed=1)
-    lower, upper = Predictive(SAMPLES, NOISE, degrees).interval(0.8)
+    y = mixture(samples, NOISE, degrees).sample_y(seed=1)
+    lower, upper = mixture(SAMPLES, NOISE, degrees).interval(0.8)
     inside = ((y >= lower) & (y <= upper)).mean(0)
     assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(y))
-    assert not np.array_equal(y, Predictive(samples, NOISE, degrees).sample_y(seed=2))
+    assert not np.array_equal(y, mixture(samples, NOISE, degrees).sample_y(seed=2))
 
 
 def test_metrics_are_their_words() -> None:
-    p = Predictive(SAMPLES, NOISE)
+    p = mixture(SAMPLES, NOISE)
     for d in range(2):
         rows = ~np.isnan(Y[:, d])
         y, mean = Y[rows, d], p.mean[rows, d]
@@ -130,7 +131,7 @@ def test_metrics_are_their_words() -> None:
 
 
 def test_bad_input() -> None:
-    p = Predictive(SAMPLES, NOISE)
+    p = mixture(SAMPLES, NOISE)
     with pytest.raises(dlfm.InputError, match="probability must be between 0 and 1; got 90"):
         p.interval(90)
     with pytest.raises(dlfm.InputError, match=r"y must be \[3, 2\] as the prediction is"):

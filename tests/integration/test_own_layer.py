@@ -24,6 +24,7 @@ from deeplfm.regressor import learnt
 from deeplfm.report import write_report
 from deeplfm.sums import Backend
 from deeplfm.variational.gaussians import DiagonalGaussian
+from small_models import noise_variance
 
 
 @final
@@ -84,7 +85,7 @@ class DeepPolynomial(Recipe):
         skip = Concatenate()
         sizes = layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
         layers = [PolynomialLayer(*size, self.degree) for size in sizes]
-        return DeepLFM(layers, skip, self.likelihood.tiled(layers[-1].num_outputs))
+        return DeepLFM(layers, skip, self.likelihood.built_for(scaling))
 
 
 X = np.linspace(-1, 3, 60)
@@ -179,7 +180,7 @@ def test_its_weights_are_a_role_that_stages_can_freeze() -> None:
     for layer_found, layer_start in zip(found.stack, start.stack, strict=True):
         for one, other in zip(layer_found.parameters(), layer_start.parameters(), strict=True):
             assert torch.equal(one, other)
-    assert found.likelihood.noise_variance.tolist() != start.likelihood.noise_variance.tolist()
+    assert noise_variance(found).tolist() != noise_variance(start).tolist()
 
 
 def regressor_scaling() -> Scaling:

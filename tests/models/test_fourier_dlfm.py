@@ -13,6 +13,7 @@ from deeplfm.data import Dataset, Scaling, dataset, fit_scaling
 from deeplfm.layers import FourierLayer
 from deeplfm.models import DeepLFM
 from deeplfm.regressor.settings import from_json, to_json
+from small_models import noise_variance
 
 
 def series(scale: float = 1.0) -> Dataset:
@@ -85,7 +86,7 @@ def test_the_papers_settings() -> None:
         assert layer.frequencies.noise.shape[2] == 100
         assert layer.frequencies.treatment == "fixed_noise"
     assert second.sensitivities.std() > 0.2
-    assert model.likelihood.noise_variance.tolist() == [0.01, 0.01]
+    assert noise_variance(model).tolist() == [0.01, 0.01]
     training = dlfm.Training.paper(steps=3000)
     samples = [training.stage(step).num_samples for step in (0, 99, 100, 2999)]
     assert samples == [1, 1, 100, 100]

@@ -16,6 +16,7 @@ from deeplfm.models import DeepLFM
 from deeplfm.models.starts.inducing import linear_mean
 from deeplfm.models.starts.inducing_points import reached
 from deeplfm.regressor.settings import from_json, to_json
+from small_models import noise_variance
 
 SMALL = dlfm.InducingDLFM(num_inducing=12, num_basis=8, hidden_dim=2)
 
@@ -111,7 +112,7 @@ def test_the_papers_settings() -> None:
         assert layer.sensitivities.shape[1] == 1
         assert layer.mean_weights is not None
         assert layer.kl().detach() == 0
-    assert model.likelihood.noise_variance.tolist() == [0.01, 0.01]
+    assert noise_variance(model).tolist() == [0.01, 0.01]
 
 
 def test_the_grid_reaches_into_the_past() -> None:
@@ -245,10 +246,9 @@ def test_q_of_a_table_has_large_steps_and_that_of_a_series_small_ones() -> None:
 
 def test_hidden_functions_without_an_input_leave_a_table_its_fit() -> None:
     """They are noise at first: with the lengthscale of a series five of them would drown it."""
+    crowded = replace(SMALL, hidden_dim=8, num_inducing=40)
     noise = [
-        build(replace(SMALL, hidden_dim=8, num_inducing=40, hidden_lengthscale=ell), table(3))[
-            0
-        ].likelihood.noise_variance.item()
+        noise_variance(build(replace(crowded, hidden_lengthscale=ell), table(3))[0]).item()
         for ell in (None, 0.25)
     ]
     assert noise[0] < 0.8

@@ -75,7 +75,7 @@ def test_two_inputs_are_a_double_integral(memory: Memory) -> None:
 @pytest.mark.parametrize("memory", ["infinite", "zero"])
 def test_gradcheck(memory: Memory) -> None:
     path = posterior_path(1)
-    numbers = {n: v.detach() for n, v in vars(path).items() if isinstance(v, torch.Tensor)}
+    numbers: Any = {n: v.detach() for n, v in vars(path).items() if isinstance(v, torch.Tensor)}
     path = ForcePath(**numbers)
     x = torch.tensor([[0.3], [1.4]], dtype=torch.float64, requires_grad=True)
     decay = torch.tensor([[1.5]], dtype=torch.float64, requires_grad=True)

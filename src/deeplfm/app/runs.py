@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from deeplfm.data import Dataset, dataset, files
+from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.stored import Stored, store
 from deeplfm.errors import InputError
@@ -92,7 +92,8 @@ def _begun(
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
-    stored = (yield from _stored(source, origins, out)) if large else None
+    rule = model.model.likelihood
+    stored = (yield from _stored(source, origins, out, rule)) if large else None
     if not resume:
         files.save_json(out / _RUN, request)
     if stored is None:
@@ -101,7 +102,9 @@ def _begun(
     return stored
 
 
-def _stored(source: Source, origins: dict[str, str], out: Path) -> Generator[object, None, Stored]:
+def _stored(
+    source: Source, origins: dict[str, str], out: Path, rule: TargetRule
+) -> Generator[object, None, Stored]:
     """The rows of a large table in the folder of the run; there already where one goes on."""
     path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
     names = tuple(inputs), tuple(outputs)
@@ -115,7 +118,7 @@ def _stored(source: Source, origins: dict[str, str], out: Path) -> Generator[obj
     if not (out / _RUN).exists() or not path.exists():
         try:
             yield from store(pieces(), path)
-            Stored(path, *names).scaling()  # checks every value
+            Stored(path, *names).scaling(rule)  # checks every value
         except InputError:
             path.unlink(missing_ok=True)
             for folder in (path.parent, out):

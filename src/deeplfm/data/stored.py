@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.data import Dataset, Scaling, Statistics, files, scaling_from
+from deeplfm.data import Dataset, Scaling, Statistics, TargetRule, files, scaling_from
 from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
@@ -81,12 +81,16 @@ class Stored:
                 count = min(_PIECE, layout.rows - start) * layout.width
                 yield self._dataset(np.fromfile(stream, layout.dtype, count))
 
-    def scaling(self) -> Scaling:
-        """As of the same rows in memory, in one pass; an error where they cannot be fitted."""
+    def scaling(self, rule: TargetRule | None = None) -> Scaling:
+        """As `fit_scaling` of the same rows, in one pass; an error where they cannot be fitted."""
         inputs, targets = _Moments(len(self.input_names)), _Moments(len(self.output_names))
         for piece in self.pieces():
             inputs.add(piece.x)
-            targets.add(piece.y)
+            if rule is None:
+                targets.add(piece.y)
+            else:
+                rule.check_targets(piece.y, self.output_names)
+                targets.add(rule.start_targets(piece.y))
         if len(self) < 2 or not (inputs.count == len(self)).all() or inputs.infinite():
             raise InputError(
                 f"inputs in {self.path} must be finite, in 2 rows or more; got {len(self)} rows, "
@@ -104,10 +108,9 @@ class Stored:
             )
         size = np.maximum(np.abs(targets.low), np.abs(targets.high))
         return scaling_from(
-            Statistics(
-                inputs.low, inputs.high, inputs.std(), targets.mean, targets.std(), size
-            )
-        )  # fmt: skip
+            Statistics(inputs.low, inputs.high, inputs.std(), targets.mean, targets.std(), size),
+            standardise=rule is None or rule.standardises_targets,
+        )
 
     def _dataset(self, numbers: NDArray[np.floating]) -> Dataset:
         split = len(self.input_names)

@@ -21,11 +21,12 @@ from deeplfm.models.recipe import (
     check_likelihood,
     check_templates,
     layer_sizes,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.registry import register
 from deeplfm.shapes import Memory, check_above_zero, check_count
@@ -112,9 +113,9 @@ class FourierDLFM(Recipe):
 
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
         layers = self._layers(scaling, generator)
-        model = self._composed(layers)
+        model = self._composed(layers, scaling)
         start = Start(
-            *evenly(scaling.inputs(data.x), scaling.targets(data.y)),
+            *start_tables(data, scaling, self.likelihood),
             generator,
             from_spectrum=self.frequency_init == "periodogram",
             keep_lengthscale=self.lengthscale is not None,
@@ -126,11 +127,10 @@ class FourierDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        return self._composed(self._layers(scaling, generator))
+        return self._composed(self._layers(scaling, generator), scaling)
 
-    def _composed(self, layers: Sequence[FourierLayer]) -> DeepLFM:
-        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
-        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+    def _composed(self, layers: Sequence[FourierLayer], scaling: Scaling) -> DeepLFM:
+        return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
 
     def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[FourierLayer]:
         skip = _SKIPS[self.skip]()

@@ -20,11 +20,12 @@ from deeplfm.models.recipe import (
     check_likelihood,
     check_templates,
     layer_sizes,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.grid import grid_size
 from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
 from deeplfm.registry import register
@@ -129,7 +130,7 @@ class InducingDLFM(Recipe):
     def resolved(self, data: Dataset, scaling: Scaling) -> "InducingDLFM":
         if self.grid_points is not None or self.greens_function is not None:
             return self
-        x, y = evenly(scaling.inputs(data.x), scaling.targets(data.y))
+        x, y = start_tables(data, scaling, self.likelihood)
         needed = grid_size(x, y, self.past) if x.shape[1] == 1 else 0
         return replace(self, grid_points=max(self.num_inducing, needed))
 
@@ -138,8 +139,8 @@ class InducingDLFM(Recipe):
         if recipe != self:
             return recipe.build(data, scaling, generator)
         layers = self._layers(scaling, generator)
-        model = self._composed(layers)
-        start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
+        model = self._composed(layers, scaling)
+        start = Start(*start_tables(data, scaling, self.likelihood), generator)
         settings = InducingStart(
             own_physics=self.greens_function is None,
             keep_lengthscale=self.lengthscale is not None,
@@ -156,11 +157,10 @@ class InducingDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        return self._composed(self._layers(scaling, generator))
+        return self._composed(self._layers(scaling, generator), scaling)
 
-    def _composed(self, layers: Sequence[InducingLayer]) -> DeepLFM:
-        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
-        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+    def _composed(self, layers: Sequence[InducingLayer], scaling: Scaling) -> DeepLFM:
+        return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
 
     def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[InducingLayer]:
         skip = _SKIPS[self.skip]()

@@ -211,6 +211,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         data = dataset(X, y)
         check_rows_differ(data)
+        self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 
     def __sklearn_tags__(self) -> Tags:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from deeplfm.data import Dataset, Scaling, inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.likelihoods import StudentT
 from deeplfm.models import DeepLFM, Recipe
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.shapes import check_count
@@ -123,7 +122,7 @@ class FittedModel:
         if not last:
             return found
         samples = self.scaling.functions(found.samples)
-        return Predictive(samples, found.noise_std, None, names, found.seed)
+        return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
         """Of what a layer makes: the outputs for the last one."""
@@ -144,10 +143,10 @@ class FittedModel:
         seen = (*self.function_names(layer - 1), *self.input_names)
         return seen[: self.members[0].stack[layer].num_inputs]
 
-    def noise_std(self) -> Values:
-        """Of each output [D], the mean over the members."""
-        noises = [as_numpy(member.likelihood.noise_variance.sqrt()) for member in self.members]
-        return self.scaling.spread(np.mean(noises, axis=0))
+    def noise(self) -> Mapping[str, Values]:
+        """What was learnt of the noise of each output, [D] by name: the mean over the members."""
+        found = [member.likelihood.learnt(self.scaling) for member in self.members]
+        return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
 
     def _hidden(
         self,
@@ -160,8 +159,7 @@ class FittedModel:
         draws = self._draws(num_samples, seed)
         pieces = [values for _, values in self._pieces(draws, self._inputs(X), evaluate)]
         samples = np.concatenate(pieces, axis=1)
-        none = np.zeros(samples.shape[-1])
-        return Predictive(samples, none, None, names, self.seed if seed is None else seed)
+        return Predictive.without_noise(samples, names, self.seed if seed is None else seed)
 
     def _check_layer(self, layer: int) -> None:
         depth = len(self.members[0].layers)
@@ -201,18 +199,15 @@ class FittedModel:
             yield rows, np.concatenate(values)
 
     def _mixture(self, draws: "list[Draw]", values: Values, seed: int | None) -> Predictive:
-        noises = [
-            np.repeat(as_numpy(member.likelihood.noise_variance.sqrt())[None], path.num_samples, 0)
-            for member, path in draws
-        ]
-        likelihood = self.members[0].likelihood
-        return Predictive(
-            self.scaling.functions(values),
-            self.scaling.spread(np.concatenate(noises)),
-            likelihood.degrees if isinstance(likelihood, StudentT) else None,
-            self.output_names,
-            self.seed if seed is None else seed,
+        """The mixture of all members, each with the noise of its own."""
+        samples = self.scaling.functions(values)
+        ends = np.cumsum([path.num_samples for _, path in draws])[:-1]
+        first, *others = (
+            member.likelihood.components(functions, self.scaling)
+            for (member, _), functions in zip(draws, np.split(samples, ends), strict=True)
         )
+        start = self.seed if seed is None else seed
+        return Predictive(samples, first.followed_by(others), self.output_names, start)
 
     def _inputs(self, X: Any) -> Values:
         return self.scaling.inputs(inputs_table(X, len(self.input_names)))

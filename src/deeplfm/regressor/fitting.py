@@ -56,7 +56,7 @@ def fit(
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
     company = join(device)
-    material = _material(data, training, company, company.device(device), dtype)
+    material = _material(data, recipe, training, company, company.device(device), dtype)
     if report is None:
         with progress_bar(training.steps, progress and company.leads) as shown:
             return _fit(material, recipe, training, seed, checkpoints, shown, company)
@@ -141,8 +141,14 @@ def _steps_by_held_out(
 
 
 def _material(
-    data: Dataset | Stored, training: Training, company: Company, device: str, dtype: torch.dtype
+    data: Dataset | Stored,
+    recipe: Recipe,
+    training: Training,
+    company: Company,
+    device: str,
+    dtype: torch.dtype,
 ) -> _Material:
+    rule = recipe.likelihood
     if isinstance(data, Stored):
         if training.batch_size is None or training.held_out > 0:
             raise InputError(
@@ -150,7 +156,7 @@ def _material(
                 f"disk; got {training.batch_size} and {training.held_out:g}. Pass batch_size=500."
             )
         stored, total = data, len(data)
-        scaling = company.share(stored.scaling)
+        scaling = company.share(lambda: stored.scaling(rule))
         sample = stored.thinned() if training.batch_size < total else stored.rows(np.arange(total))
         _check_same(sample, company)
 
@@ -159,7 +165,7 @@ def _material(
 
         return _Material(sample, scaling, _batch(sample, scaling, device, dtype, total), read)
     _check_same(data, company)
-    scaling = fit_scaling(data)
+    scaling = fit_scaling(data, rule)
     return _Material(data, scaling, _batch(data, scaling, device, dtype, len(data)), None)
 
 

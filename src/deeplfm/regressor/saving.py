@@ -26,7 +26,6 @@ from deeplfm.training import Training
 
 FORMAT = 2  # 1 had neither the data nor the settings of the estimator
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 def save(
@@ -49,7 +48,7 @@ def save(
         "estimator": None if estimator is None else to_json(dict(estimator)),
     }
     tensors: dict[str, Tensor] = {
-        f"scaling.{name}": torch.tensor(getattr(model.scaling, name)) for name in _SCALING
+        f"scaling.{name}": torch.tensor(array) for name, array in model.scaling.arrays().items()
     }
     for k, (member, history) in enumerate(zip(model.members, model.histories, strict=True)):
         tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
@@ -71,7 +70,7 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     numbers = folder / _NUMBERS
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
-    scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
+    scaling = Scaling.from_arrays({n: v.numpy() for n, v in _part(tensors, "scaling.").items()})
     recipe: Recipe = read(settings["recipe"], Recipe)  # type: ignore[type-abstract]
     members, histories = [], []
     for k in range(settings["members"]):

@@ -102,7 +102,9 @@ def _first_order(
 
 
 def _is_first_order(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> bool:
-    return others[3] == "infinite" and dynamics.order == 1 and x.numel() > 0
+    """One ODE of first order for each output and input."""
+    fits = others[3] == "infinite" and dynamics.order == 1 and x.numel() > 0
+    return fits and dynamics.factors[0][0].shape == (others[2].shape[1], x.shape[-1])
 
 
 def _is_smooth(dynamics: Dynamics, x: Tensor, *others: Any, approximate: bool = False) -> bool:

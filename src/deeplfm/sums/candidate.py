@@ -56,8 +56,8 @@ class Candidate:
 class Sum(Generic[P, R]):
     """A function with candidates; `backend` is an argument beside those of the plain form."""
 
-    def __init__(self, plain: Callable[P, R]) -> None:
-        self.plain = plain
+    def __init__(self, plain: Callable[P, R], check: Callable[..., None] | None = None) -> None:
+        self.plain, self._check = plain, check
         self.contract = Contract(plain)
         self.candidates: list[Candidate] = []
         self.__name__, self.__doc__ = plain.__name__, plain.__doc__
@@ -69,6 +69,8 @@ class Sum(Generic[P, R]):
     def by(self, backend: Backend, *arguments: P.args, **options: P.kwargs) -> R:
         """The sum by the first candidate that `backend` allows and that fits; else plain."""
         dtype, device = self.contract.check(arguments, options)
+        if self._check is not None:
+            self._check(*arguments, **options)
         for candidate in self.candidates:
             if candidate.may(backend, dtype, device) and candidate.fits(*arguments, **options):
                 total: R | None = candidate(backend, arguments, options)
@@ -109,3 +111,8 @@ def _handed_on(function: Callable[..., Any], backend: Backend, options: Any) -> 
 def sum_of(plain: Callable[P, R]) -> Sum[P, R]:
     """The sum whose contract and plain form a function is."""
     return Sum(plain)
+
+
+def sum_with(check: Callable[..., None]) -> Callable[[Callable[P, R]], Sum[P, R]]:
+    """The same, with a check of what shapes alone cannot say."""
+    return lambda plain: Sum(plain, check)

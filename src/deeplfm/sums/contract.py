@@ -32,7 +32,7 @@ class Contract:
     def __init__(self, plain: Callable[..., Any]) -> None:
         self.name = plain.__name__
         parameters = inspect.signature(plain).parameters
-        self._tensors = [
+        self.arguments = [
             argument
             for position, (name, parameter) in enumerate(parameters.items())
             if (argument := _argument(position, name, parameter.annotation)) is not None
@@ -51,7 +51,7 @@ class Contract:
         broadcast: list[tuple[str, str, int]] = []
         kind: tuple[torch.dtype, torch.device] | None = None
         first = ""
-        for position, name, dims, floating in self._tensors:
+        for position, name, dims, floating in self.arguments:
             value = arguments[position] if position < len(arguments) else options.get(name)
             if value is None:
                 continue
@@ -85,6 +85,12 @@ class Contract:
             for part in (part for factor in arguments[position].factors for part in factor):
                 if (part.dtype, part.device) != kind:
                     self._refuse_kind("a parameter of the ODE", part, first, kind)
+                if part.ndim == 2 and not _fits(part, sizes):
+                    raise InputError(
+                        f"the ODE of {self.name} must have parameters [1 or D, P], D = "
+                        f"{sizes['D']} and P = {sizes['P']}; got {list(part.shape)}. "
+                        "Tile it for these outputs and inputs."
+                    )
         return kind
 
     def _refuse(
@@ -104,6 +110,11 @@ class Contract:
             f"{kind[0]} on {kind[1]}, {name} of {value.dtype} on {value.device}. "
             "Convert them with .to(…)."
         )
+
+
+def _fits(part: Tensor, sizes: Mapping[str, int]) -> bool:
+    rows, columns = part.shape
+    return rows in (1, sizes.get("D", rows)) and columns == sizes.get("P", columns)
 
 
 def _argument(position: int, name: str, annotation: Any) -> _Argument | None:

@@ -11,17 +11,29 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.errors import InputError
 from deeplfm.greens_functions import Dynamics
 from deeplfm.greens_functions.factors import complex_product
 from deeplfm.responses import system_wave_response
 from deeplfm.shapes import Memory
 from deeplfm.sums.backend import Backend
 from deeplfm.sums.bump_sum import bump_sum
-from deeplfm.sums.candidate import sum_of
+from deeplfm.sums.candidate import sum_with
 from deeplfm.sums.plane_wave_sum import plane_wave_sum
 
 
-@sum_of
+def _one_set_of_bumps_or_one_for_each(
+    dynamics: Dynamics, x: Tensor, theta: Tensor, *others: Any, **_: Any
+) -> None:
+    centers = others[2]
+    if len(centers) not in (1, theta.shape[1]):
+        raise InputError(
+            f"centers of force_response_sum must be one set, or one for each of {theta.shape[1]} "
+            f"forces; got {len(centers)}. Expand them."
+        )
+
+
+@sum_with(_one_set_of_bumps_or_one_for_each)
 def force_response_sum(
     dynamics: Dynamics,
     x: Float[Tensor, "#S N P"],
@@ -93,8 +105,8 @@ def _first_order(dynamics: Dynamics, sensitivities: Tensor) -> tuple[Tensor, Ten
 
 def _is_first_order(dynamics: Dynamics, x: Tensor, theta: Tensor, *others: Any, **_: Any) -> bool:
     """One ODE of first order along each input, with the same waves for all samples."""
-    shared = len(theta) == 1 and others[6] == "infinite" and x.numel() > 0
-    return shared and dynamics.order == 1
+    fits = len(theta) == 1 and others[6] == "infinite" and x.numel() > 0 and dynamics.order == 1
+    return fits and dynamics.factors[0][0].shape == (len(others[5]), x.shape[-1])
 
 
 def _by_c(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor:

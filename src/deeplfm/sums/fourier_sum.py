@@ -15,16 +15,36 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.errors import InputError
 from deeplfm.greens_functions import Dynamics
 from deeplfm.greens_functions.factors import complex_product
 from deeplfm.responses.transients import transients
 from deeplfm.shapes import Memory
 from deeplfm.sums.backend import Backend
-from deeplfm.sums.candidate import sum_of
+from deeplfm.sums.candidate import sum_with
 from deeplfm.sums.plane_wave_sum import plane_wave_sum
 
 
-@sum_of
+def _widths_agree(
+    x: Tensor, shared: Tensor | None, dynamics: Dynamics, omega: Tensor, *others: Any, **_: Any
+) -> None:
+    """P = P1 + P2 and F = 2QR, which letters alone do not say; G is 1 or D."""
+    inputs = x.shape[-1] + (0 if shared is None else shared.shape[-1])
+    if inputs != omega.shape[-1]:
+        raise InputError(
+            f"inputs of fourier_sum must be {omega.shape[-1]}, as many as its frequencies have; "
+            f"got {inputs}. Evaluate a draw at as many inputs as its layer has."
+        )
+    weights = others[3]
+    features, groups = 2 * omega.shape[2] * omega.shape[3], omega.shape[1]
+    if weights.shape[-1] != features or groups not in (1, weights.shape[1]):
+        raise InputError(
+            f"weights of fourier_sum must be [S, D, {features}] with D = {groups}, or any D for "
+            f"one set of frequencies; got {list(weights.shape)}. Draw both from one layer."
+        )
+
+
+@sum_with(_widths_agree)
 def fourier_sum(
     x: Float[Tensor, "#S N P1"],
     shared: Float[Tensor, "N P2"] | None,
@@ -183,7 +203,7 @@ def _is_first_order(
     return (
         simple
         and len(omega) == 1
-        and len(dynamics.factors[0][0]) == omega.shape[1]  # else several ODEs share forces
+        and dynamics.factors[0][0].shape[:1] == omega.shape[1:2]  # else several ODEs share forces
         and x.shape[1] > 0
     )
 

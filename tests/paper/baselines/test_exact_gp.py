@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import ExactGP, PeriodicGP
 from deeplfm.paper.baselines.evidence import distinct_lags, negative_log_evidence
+from deeplfm.paper.baselines.exact_gp import ExactGP, PeriodicGP
 
 Values = NDArray[np.float64]
 

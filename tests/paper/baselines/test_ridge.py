@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import AutoregressiveRidge, LagRidge
+from deeplfm.paper.baselines.autoregressive import AutoregressiveRidge
+from deeplfm.paper.baselines.lag_ridge import LagRidge
 from deeplfm.paper.baselines.ridge import BLOCKS, Regression, positions
 
 Values = NDArray[np.float64]

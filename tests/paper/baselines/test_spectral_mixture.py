@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import SpectralMixtureGP
 from deeplfm.paper.baselines.spectral_kernel import Layout, start
+from deeplfm.paper.baselines.spectral_mixture import SpectralMixtureGP
 
 Values = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ def test_covariance_is_its_definition_and_positive(phases: bool) -> None:
     theta = random_theta(layout)
     t = np.linspace(-1, 1, 6)
     lags = torch.tensor((t[:, None] - t[None]).reshape(-1))
-    table = layout.table(theta, lags).numpy()
+    table = layout.covariances(theta, lags).numpy()
     for u, lag in enumerate(lags.tolist()):
         for d, e in np.ndindex(2, 2):
             assert table[u, d, e] == pytest.approx(naive(layout, theta.numpy(), lag, d, e))

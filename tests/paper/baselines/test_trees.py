@@ -1,11 +1,12 @@
-"""Boosted trees behind the door: scikit-learn's own predictions, held-out spread, saved as data."""
+"""Boosted trees: scikit-learn's own predictions, held-out spread, saved as data."""
 
 from pathlib import Path
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from deeplfm.paper.baselines import BoostedTrees, load
+from deeplfm.paper.baselines import load
+from deeplfm.paper.baselines.trees import BoostedTrees
 
 
 def table(rows: int = 300) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ import scipy.integrate
 
 import deeplfm as dlfm
 from deeplfm.data import cardiac
-from deeplfm.paper.datasets import toy
+from deeplfm.paper.datasets.toy import toy
 
 
 def force(t: Any) -> Any:

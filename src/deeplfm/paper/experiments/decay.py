@@ -1,7 +1,7 @@
 """The paper's figure 6: what the decay of a layer does to its latent force.
 
-Left, e^{-γx}; right, one drawn force and the same force through a one-layer DLFM-VIP, each scaled
-to [-1, 1]. A fast decay passes the force unchanged; a slow one integrates it.
+The left panel shows e^{-γx}; the right one shows a drawn force, and the same force through a
+one-layer DLFM-VIP, each scaled to [-1, 1]. A fast decay passes the force on; a slow one integrates.
 """
 
 from dataclasses import replace

@@ -23,7 +23,7 @@ static Wave wave_of(float *memory) {
 }
 
 /* Distances of points from the origin; whether some of them are before it. */
-static bool lags(const Rest *job, const Wave *w, int from, int n) {
+static bool lags(const Fourier *job, const Wave *w, int from, int n) {
     int after = job->after ? job->after - from : n;
     float lowest = 1;
     for (int i = 0; i < n; i++) {
@@ -68,11 +68,11 @@ INLINE Weights folded(const float *weights, int r, int count, float real, float 
     return (Weights){imag * sine, real * sine, real * cosine, -imag * cosine};
 }
 
-INLINE const float *table_of(const Rest *job, int g, int p) {
+INLINE const float *table_of(const Fourier *job, int g, int p) {
     return job->table + ((long)g * job->inputs + p) * 4 * job->forces * job->count;
 }
 
-static void add_group(const Rest *job, const Wave *w, Part part, int g, int p, bool before,
+static void add_group(const Fourier *job, const Wave *w, Part part, int g, int p, bool before,
                       float *total, int n) {
     int D = job->outputs, own = D / job->groups, R = job->forces * job->count, E = job->split.each;
     const float *table = table_of(job, g, p);
@@ -97,7 +97,7 @@ static void add_group(const Rest *job, const Wave *w, Part part, int g, int p, b
 }
 
 static bool forward(const void *argument, int task) {
-    const Rest *job = argument;
+    const Fourier *job = argument;
     int D = job->outputs, E = job->split.each;
     Part part = part_of(&job->split, task);
     float *total = scratch((long)(WAVE + E * D) * BLOCK);
@@ -165,7 +165,7 @@ INLINE void one_output(const Room *r, const float *gradient, const float *sided,
     by_table[1] += sine * even - cosine * odd_side;
 }
 
-static void group_backward(const Rest *job, const Room *room, Part part, int g, int p, bool before,
+static void group_backward(const Fourier *job, const Room *room, Part part, int g, int p, bool before,
                            float *by_table, float *by_weights, int n) {
     int D = job->outputs, own = D / job->groups, R = job->forces * job->count, E = job->split.each;
     const Wave *w = &room->w;
@@ -204,7 +204,7 @@ static void group_backward(const Rest *job, const Room *room, Part part, int g, 
 }
 
 static bool backward(const void *argument, int task) {
-    const Rest *job = argument;
+    const Fourier *job = argument;
     int D = job->outputs, E = job->split.each, R = job->forces * job->count;
     int inputs = job->last - job->first;
     Part part = part_of(&job->split, task);
@@ -245,13 +245,15 @@ static bool backward(const void *argument, int task) {
     return true;
 }
 
-int rest_sums(const Rest *job, int threads) {
+int fourier_sums(const Fourier *job, int threads) {
     return each_task(forward, job, tasks_of(&job->split), threads);
 }
 
 /* The gradients of the parameters of these inputs are written; `by_weights` are of each chunk. */
-int rest_sums_backward(const Rest *job, int threads) {
+int fourier_sums_backward(const Fourier *job, int threads) {
     if (!each_task(backward, job, tasks_of(&job->split), threads)) return 0;
-    rest_parameters(job);
+    fourier_parameters(job);
     return 1;
 }
+
+long size_of_fourier(void) { return sizeof(Fourier); }

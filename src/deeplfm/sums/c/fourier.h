@@ -1,4 +1,4 @@
-/* What `rest.c` and `responses.c` are told. */
+/* What `fourier.c` and `fourier_parameters.c` are told. */
 #ifndef DEEPLFM_FOURIER_H
 #define DEEPLFM_FOURIER_H
 
@@ -20,9 +20,9 @@ typedef struct {
     float *by_table;   /* [tasks, G, last - first, 3 QR + 1]: of H, omega, and gamma */
     float *by_weights; /* [chunks, S, D, Q, 2, R] */
     float *by_omega, *by_decay, *by_amplitude;
-} Rest;
+} Fourier;
 
 /* From sums over points, in `by_table`, to the gradients of the parameters of these inputs. */
-void rest_parameters(const Rest *job);
+void fourier_parameters(const Fourier *job);
 
 #endif

@@ -14,39 +14,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.library import ARRAY, INT, LONG, NODES, Job, Split, call, split_of
+from deeplfm.sums.c.jobs import Fourier, Lookup, Split
+from deeplfm.sums.c.library import call, split_of
+from deeplfm.sums.constants import LOOKUP_NODES as NODES
 
 _PHASE = 0.4  # radians of the fastest wave between two nodes: good to 7e-7 of that wave
 _FEWEST = 2  # points to a node: fewer gain nothing
-
-
-class _Rest(Job):
-    _fields_ = (
-        ("split", Split),
-        *((name, INT) for name in ("first", "last")),
-        *((name, INT) for name in ("inputs", "groups", "outputs", "forces", "count", "after")),
-        ("x", ARRAY),
-        *((name, LONG) for name in ("x_s", "x_n", "x_p")),
-        *((name, ARRAY) for name in ("omega", "decay", "amplitude", "weights")),
-        *((name, ARRAY) for name in ("table", "out", "gradient")),
-        *((name, LONG) for name in ("g_s", "g_n", "g_d")),
-        *((f"by_{name}", ARRAY) for name in ("x", "table", "weights")),
-        *((f"by_{name}", ARRAY) for name in ("omega", "decay", "amplitude")),
-    )
-
-
-class _Interpolation(Job):
-    _fields_ = (
-        ("split", Split),
-        *((name, INT) for name in ("inputs", "outputs", "size")),
-        ("x", ARRAY),
-        *((name, LONG) for name in ("x_s", "x_n", "x_p")),
-        *((name, ARRAY) for name in ("spacing", "table")),
-        ("sides", INT),
-        *((name, ARRAY) for name in ("out", "gradient")),
-        *((name, LONG) for name in ("g_s", "g_n", "g_d")),
-        *((f"by_{name}", ARRAY) for name in ("x", "table")),
-    )
 
 
 def first_order_fourier_sum(
@@ -68,7 +41,7 @@ def first_order_fourier_sum(
     grid = None
     if own is not None and tables:
         grid = _grid_for(own.detach(), omega.detach(), decay.detach())
-    total: Tensor = _FromRest.apply(own, shared, omega, decay, amplitude, weights, offset, grid)
+    total: Tensor = _FourierSum.apply(own, shared, omega, decay, amplitude, weights, offset, grid)
     return total
 
 
@@ -110,7 +83,7 @@ class _Part(NamedTuple):
     after: int = 0
 
 
-class _FromRest(torch.autograd.Function):
+class _FourierSum(torch.autograd.Function):
     """Keeps its arguments, what the ODE makes of each frequency, and the tables."""
 
     @staticmethod
@@ -126,8 +99,8 @@ class _FromRest(torch.autograd.Function):
             job, elements = _job(part, table, *given)
             job.fill(out=out)
             if number == 0:
-                call("rest_table", job, 0)
-            call("rest_sums", job, elements)
+                call("fourier_table", job, 0)
+            call("fourier_sums", job, elements)
         if grid is not None:
             interpolation = _interpolation(own, grid, at_nodes)
             interpolation.fill(out=total)
@@ -161,7 +134,7 @@ class _FromRest(torch.autograd.Function):
             job.g_s, job.g_n, job.g_d = of_part.stride()
             if not part.after:
                 job.fill(by_x=by_own if part.x is own else by_shared)
-            call("rest_sums_backward", job, 2 * elements)
+            call("fourier_sums_backward", job, 2 * elements)
         parameters = (by[0].permute(0, 2, 3, 1), *by[1:], torch.cat(by_weights).sum(0))
         return by_own, by_shared, *parameters, gradient.sum((0, 1)), None
 
@@ -190,9 +163,9 @@ def _outs(
     return [*nodes.unbind(0), *([] if shared is None else [total])], nodes
 
 
-def _interpolation(own: Tensor, grid: _Grid, at_nodes: Any) -> _Interpolation:
+def _interpolation(own: Tensor, grid: _Grid, at_nodes: Any) -> Lookup:
     samples, points, inputs = own.shape
-    job = _Interpolation(Split(samples, 1, points, 1), inputs, at_nodes.shape[-1], grid.size)
+    job = Lookup(Split(samples, 1, points, 1), inputs, at_nodes.shape[-1], grid.size)
     job.fill(x=own, spacing=grid.spacing, table=at_nodes)
     job.x_s, job.x_n, job.x_p = own.stride()
     job.sides = grid.sides
@@ -201,13 +174,13 @@ def _interpolation(own: Tensor, grid: _Grid, at_nodes: Any) -> _Interpolation:
 
 def _job(
     part: _Part, table: Tensor, omega: Tensor, decay: Tensor, amplitude: Tensor, weights: Tensor
-) -> tuple[_Rest, int]:
+) -> tuple[Fourier, int]:
     """What both directions are told, and how many waves there are."""
     groups, inputs, forces, count = omega.shape
     samples, outputs, _ = weights.shape
     last = part.first + part.x.shape[2]
     sizes = (part.first, last, inputs, groups, outputs, forces, count, part.after)
-    job = _Rest(split_of(part.x, samples), *sizes)
+    job = Fourier(split_of(part.x, samples), *sizes)
     job.fill(x=part.x, omega=omega, decay=decay, amplitude=amplitude, weights=weights, table=table)
     job.x_s, job.x_n, job.x_p = part.x.stride()
     return job, part.x.numel() * groups * forces * count

@@ -5,7 +5,7 @@
 #include "fourier.h"
 
 /* The table of all inputs: frequencies in turns as sums of two numbers, and H. */
-int rest_table(const Rest *job, int threads) {
+int fourier_table(const Fourier *job, int threads) {
     (void)threads;
     int R = job->count, Q = job->forces;
     double root = 1 / sqrt(R);
@@ -23,7 +23,7 @@ int rest_table(const Rest *job, int threads) {
     return 1;
 }
 
-void rest_parameters(const Rest *job) {
+void fourier_parameters(const Fourier *job) {
     int Q = job->forces, R = job->count, inputs = job->last - job->first;
     long width = (long)job->groups * inputs * (3 * Q * R + 1);
     add_rows(job->by_table, tasks_of(&job->split), width, width, job->by_table);

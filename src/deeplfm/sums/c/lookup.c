@@ -2,13 +2,11 @@
 
        out[s,n,d] += sum_p sum_k w_k(u) table[p, s, side, cell + k, d],   |x_p| = (cell + u) spacing_p
 
-   Lagrange's weights of NODES nodes, three of them before the cell; the slope is that of the sum. */
+   Lagrange's weights of LOOKUP_NODES nodes, three of them before the cell; the slope is that of the sum. */
 #include <stddef.h>
 
 #include "maths.h"
 #include "tasks.h"
-
-#define NODES 8
 
 typedef struct {
     Split split;
@@ -24,22 +22,22 @@ typedef struct {
 } Job;
 
 /* Polynomials of the weights in u - 1/2, from low powers to high, and of their slopes. */
-static float weights[NODES][NODES], slopes[NODES][NODES];
+static float weights[LOOKUP_NODES][LOOKUP_NODES], slopes[LOOKUP_NODES][LOOKUP_NODES];
 
 void set_weights(const float *of_weights, const float *of_slopes) {
     memcpy(weights, of_weights, sizeof weights);
     memcpy(slopes, of_slopes, sizeof slopes);
 }
 
-/* A polynomial of each node at all points, [NODES, BLOCK]. */
-static void polynomials(float of_nodes[NODES][NODES], const float *within, float scale, int n,
+/* A polynomial of each node at all points, [LOOKUP_NODES, BLOCK]. */
+static void polynomials(float of_nodes[LOOKUP_NODES][LOOKUP_NODES], const float *within, float scale, int n,
                         float *values) {
-    for (int k = 0; k < NODES; k++) {
-        float c[NODES], *own = values + k * BLOCK;
-        for (int m = 0; m < NODES; m++) c[m] = scale * of_nodes[k][m];
+    for (int k = 0; k < LOOKUP_NODES; k++) {
+        float c[LOOKUP_NODES], *own = values + k * BLOCK;
+        for (int m = 0; m < LOOKUP_NODES; m++) c[m] = scale * of_nodes[k][m];
         SIMD for (int i = 0; i < n; i++) {
-            float u = within[i], value = c[NODES - 1];
-            for (int m = NODES - 2; m >= 0; m--) value = fmaf(value, u, c[m]);
+            float u = within[i], value = c[LOOKUP_NODES - 1];
+            for (int m = LOOKUP_NODES - 2; m >= 0; m--) value = fmaf(value, u, c[m]);
             own[i] = value;
         }
     }
@@ -48,7 +46,7 @@ static void polynomials(float of_nodes[NODES][NODES], const float *within, float
 /* The first node of each point, the weights of all, and if asked for their slopes. */
 static void places(const Job *job, const float *x, float spacing, int n, int *first, float *share,
                    float *slope) {
-    float inverse = 1 / spacing, most = (float)(job->size - NODES), within[BLOCK];
+    float inverse = 1 / spacing, most = (float)(job->size - LOOKUP_NODES), within[BLOCK];
     int second = job->sides == 2 ? job->size : 0;
     SIMD for (int i = 0; i < n; i++) {
         float position = fabsf(x[i]) * inverse, cell = floorf(position);
@@ -64,7 +62,7 @@ static void places(const Job *job, const float *x, float spacing, int n, int *fi
 static bool forward(const void *argument, int task) {
     const Job *job = argument;
     int P = job->inputs, D = job->outputs, first[BLOCK];
-    float x[BLOCK], share[NODES * BLOCK];
+    float x[BLOCK], share[LOOKUP_NODES * BLOCK];
     Part part = part_of(&job->split, task);
     long own = (long)job->sides * job->size * D;
     for (int from = part.from; from < part.to; from += BLOCK) {
@@ -76,7 +74,7 @@ static bool forward(const void *argument, int task) {
             places(job, x, job->spacing[p], padded(count), first, share, NULL);
             const float *table = job->table + ((long)p * job->split.batches + part.batch) * own;
             for (int i = 0; i < count; i++)
-                for (int k = 0; k < NODES; k++) {
+                for (int k = 0; k < LOOKUP_NODES; k++) {
                     const float *row = table + (long)(first[i] + k) * D;
                     float weight = share[k * BLOCK + i];
                     for (int d = 0; d < D; d++) out[i * D + d] += weight * row[d];
@@ -89,7 +87,7 @@ static bool forward(const void *argument, int task) {
 static bool backward(const void *argument, int task) {
     const Job *job = argument;
     int P = job->inputs, D = job->outputs, first[BLOCK];
-    float x[BLOCK], share[NODES * BLOCK], slope[NODES * BLOCK];
+    float x[BLOCK], share[LOOKUP_NODES * BLOCK], slope[LOOKUP_NODES * BLOCK];
     Part part = part_of(&job->split, task);
     long own = (long)job->sides * job->size * D;
     for (int from = part.from; from < part.to; from += BLOCK) {
@@ -103,7 +101,7 @@ static bool backward(const void *argument, int task) {
             long at = ((long)p * job->split.batches + part.batch) * own;
             for (int i = 0; i < count; i++) {
                 float along = 0;
-                for (int k = 0; k < NODES; k++) {
+                for (int k = 0; k < LOOKUP_NODES; k++) {
                     const float *row = job->table + at + (long)(first[i] + k) * D;
                     float *by_row = job->by_table + at + (long)(first[i] + k) * D, sum = 0;
                     float weight = share[k * BLOCK + i];
@@ -129,3 +127,5 @@ int interpolated(const Job *job, int threads) {
 int interpolated_backward(const Job *job, int threads) {
     return each_task(backward, job, tasks_of(&job->split), threads);
 }
+
+long size_of_lookup(void) { return sizeof(Job); }

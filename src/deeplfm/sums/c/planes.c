@@ -219,3 +219,6 @@ int wave_weights_backward(const WaveWeights *job, int threads) {
         }
     return 1;
 }
+
+long size_of_planes(void) { return sizeof(Job); }
+long size_of_wave_weights(void) { return sizeof(WaveWeights); }

@@ -14,28 +14,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.library import ARRAY, INT, LONG, Job, Split, call, split_of
-
-
-class _Planes(Job):
-    _fields_ = (
-        ("split", Split),
-        *((name, INT) for name in ("inputs", "columns", "waves")),
-        ("x", ARRAY),
-        *((name, LONG) for name in ("x_s", "x_n", "x_p")),
-        *((name, ARRAY) for name in ("omega", "cosine", "sine", "out", "gradient")),
-        *((name, LONG) for name in ("g_s", "g_n", "g_c")),
-        *((name, ARRAY) for name in ("by_x", "by_omega", "by_weights")),
-    )
-
-
-class _WaveWeights(Job):
-    _fields_ = (
-        *((name, INT) for name in ("samples", "inputs", "outputs", "forces", "count")),
-        *((name, ARRAY) for name in ("omega", "phase", "decay", "sensitivities", "amplitude")),
-        *((name, ARRAY) for name in ("cosine", "sine")),
-        *((f"by_{name}", ARRAY) for name in ("omega", "decay", "sensitivities", "amplitude")),
-    )
+from deeplfm.sums.c.jobs import Planes, WaveWeights
+from deeplfm.sums.c.library import call, split_of
 
 
 def plane_sum(
@@ -89,10 +69,10 @@ def planes_backward(
     return by_omega[0], by_cosine, by_sine
 
 
-def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[_Planes, int]:
+def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Planes, int]:
     """What both directions are told, and how many waves there are."""
     _, waves, columns = cosine.shape
-    job = _Planes(split_of(x, len(cosine)), x.shape[2], columns, waves)
+    job = Planes(split_of(x, len(cosine)), x.shape[2], columns, waves)
     job.fill(x=x, omega=omega, cosine=cosine, sine=sine)
     job.x_s, job.x_n, job.x_p = x.stride()
     return job, x.shape[0] * x.shape[1] * waves
@@ -127,10 +107,10 @@ def wave_weights_backward(
     call("wave_weights_backward", job, 0)
 
 
-def _weights_job(parts: Sequence[Tensor]) -> _WaveWeights:
+def _weights_job(parts: Sequence[Tensor]) -> WaveWeights:
     theta, phase, decay, sensitivities, amplitude = parts
     _, forces, count, inputs = theta.shape
-    job = _WaveWeights(len(amplitude), inputs, len(decay), forces, count)
+    job = WaveWeights(len(amplitude), inputs, len(decay), forces, count)
     job.fill(omega=theta, phase=phase, decay=decay)
     job.fill(sensitivities=sensitivities, amplitude=amplitude)
     return job

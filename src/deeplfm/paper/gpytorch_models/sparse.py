@@ -2,8 +2,8 @@
 
     f_d(x) = Σ_l W_ld g_l(x),   g_l ~ GP(0, exp(-½ Σ_p (Δ_p/ℓ_lp)²)),   q(g_l(Z_l)) Gaussian
 
-W diagonal: independent outputs; W full: the linear model of coregionalisation. Only marginals are
-ever needed: their means and variances mix by W and W².
+With a diagonal W outputs are independent; a full W is the linear model of coregionalisation. Only
+marginals are ever needed: their means and variances mix by W and W².
 """
 
 import gpytorch
@@ -28,9 +28,12 @@ class Latents(gpytorch.models.ApproximateGP):  # type: ignore[misc]
 
 
 class SparseModel(nn.Module):
-    """`marginals(x)`: means and variances [N, D] of the outputs, without noise.
+    """Latent functions with their mixing W, and the logarithms of the noise variances [D].
 
-    mixing: W, or its diagonal [D]; log_noise: of variances [D].
+    points:       the start of the inducing points [M, P].
+    mixing:       W [L, D], or its diagonal [D].
+    lengthscale:  the start of every lengthscale.
+    learn_points: move the inducing points.
     """
 
     def __init__(self, points: Tensor, mixing: Tensor, lengthscale: float, learn_points: bool):
@@ -40,24 +43,23 @@ class SparseModel(nn.Module):
         self.mixing = nn.Parameter(mixing)
         self.log_noise = nn.Parameter(torch.full((outputs,), -2.3))
         self.to(points)
-        flags_on_cpu(self)
+        keep_flags_on_cpu(self.latents.variational_strategy)
 
     def marginals(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        found = self.latents(x)
-        mean, variance = found.mean.mT, found.variance.mT  # N L
+        """Means and variances [N, D] of the outputs at x [N, P], without noise."""
+        latents = self.latents(x)
+        mean, variance = latents.mean.mT, latents.variance.mT  # N L
         if self.mixing.ndim == 1:
             return mean * self.mixing, variance * self.mixing.square()
         return mean @ self.mixing, variance @ self.mixing.square()
 
     def kl(self) -> Tensor:
-        """Of all latent functions; after `marginals`, whose q it shares."""
+        """KL(q ‖ p) of all latent functions; to be called after `marginals`, whose q it shares."""
         divergence: Tensor = self.latents.variational_strategy.kl_divergence().sum()
         return divergence
 
 
-def flags_on_cpu(module: nn.Module) -> None:
-    """GPyTorch reads two flags at every call: on a device each would wait for it."""
-    for part in module.modules():
-        if isinstance(part, VariationalStrategy):
-            part.updated_strategy = part.updated_strategy.cpu()
-            part.variational_params_initialized = part.variational_params_initialized.cpu()
+def keep_flags_on_cpu(strategy: VariationalStrategy) -> None:
+    """Keep two flags on the CPU: GPyTorch reads them at every call, and would wait for a device."""
+    strategy.updated_strategy = strategy.updated_strategy.cpu()
+    strategy.variational_params_initialized = strategy.variational_params_initialized.cpu()

@@ -1,9 +1,10 @@
-"""The door of every baseline: the same as that of `DeepLFMRegressor`.
+"""The base class of every baseline: the same methods as `DeepLFMRegressor` has.
 
     model = SVGP().fit(X, y);   model.predictive(X_new).log_density(y_new)
 
-A baseline is two functions: data in the model's units become numbers by name (its state), and a
-state with new inputs becomes a mixture of Gaussians. Units, shapes and folders are done here.
+A baseline writes two of them: `fit_state` turns data in the model's units into named tensors, the
+state; `mixture` turns a state and new inputs into a mixture of Gaussians. The base class takes care
+of units, shapes, names, saving and scikit-learn.
 """
 
 from abc import ABC, abstractmethod
@@ -21,8 +22,9 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, dataset, dimensions, files, fit_scaling, inputs_table
 from deeplfm.errors import InputError
-from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation import NormalComponents, Predictive
 from deeplfm.paper.baselines.history import History
+from deeplfm.registry import arguments_of
 from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.regressor.devices import checked_device, checked_dtype
@@ -31,17 +33,21 @@ from deeplfm.shapes import check_count
 
 Values = NDArray[np.float64]
 State = dict[str, Tensor]
+Mixture = tuple[Tensor, Tensor]  # centres and standard deviations, [S, N, D] each
 
 SETTINGS, NUMBERS = "baseline.json", "baseline.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a baseline is fitted to, in the model's units, where it is to be computed.
+    """The data that a baseline is fitted to, in the model's units and on its device.
 
-    x [N, P]; y [N, D], 0 where `observed` [N, D] is not.
+    x:        inputs [N, P]; a series lies in [0, 1].
+    y:        targets [N, D] with mean 0 and spread 1, and 0 where nothing was observed.
+    observed: [N, D], which targets were observed.
+    seed:     the seed of the fit.
+    progress: whether to show a bar.
     """
 
     x: Tensor
@@ -51,7 +57,7 @@ class Task:
     progress: bool
 
     def gaps(self) -> tuple[Values, Values]:
-        """x and y as numpy arrays, NaN where nothing was observed."""
+        """Inputs [N, P] and targets [N, D] as numpy arrays, NaN where nothing was observed."""
         y = torch.where(self.observed, self.y, torch.nan)
         return self.x.double().cpu().numpy(), y.double().cpu().numpy()
 
@@ -59,7 +65,10 @@ class Task:
 @final
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """The state, and the units and names it speaks in."""
+    """The state of a fit, with the units and the names of its data.
+
+    flat: the targets were [N], and so are predictions.
+    """
 
     state: State
     scaling: Scaling
@@ -70,7 +79,12 @@ class Fitted:
 
 
 class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Fit, predict, score, save. After `fit`: `fitted_`, `history_`, `output_names_`."""
+    """A model that fits, predicts with uncertainty, scores, saves and loads.
+
+    A subclass has parameters (`seed`, `device`, `dtype` and `progress` among them), the methods
+    `fit_state` and `mixture`, and if it needs one, `check`. After `fit` it has `fitted_`,
+    `history_` and `output_names_`.
+    """
 
     seed: int
     device: str
@@ -78,18 +92,25 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     progress: bool
 
     @abstractmethod
-    def _fit(self, task: Task, history: History) -> State:
-        """The numbers that predictions are made of."""
+    def fit_state(self, task: Task, history: History) -> State:
+        """The tensors, by name, that predictions need. They are what is saved.
+
+        Tensors named "x" say where and in which dtype to predict: without one, as the task.
+        """
 
     @abstractmethod
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> "Mixture":
-        """Centres and standard deviations, noise included, [S, N, D] in the model's units."""
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+        """The prediction at inputs x [N, P], in the model's units.
 
-    def _check(self, data: Dataset) -> None:
-        """An error where a parameter cannot be used, or not with these data."""
+        S Gaussians of equal weight per output: their centres and their standard deviations, noise
+        included, [S, N, D] each. A model without samples has S = 1.
+        """
+
+    def check(self, data: Dataset) -> None:
+        """Raise InputError where a parameter cannot be used, or not with these data."""
 
     def fit(self, X: Any, y: Any) -> "Baseline":
-        """X [N] or [N, P]; y [N] or [N, D], NaN where it was not observed."""
+        """Fit to inputs X [N] or [N, P] and targets y [N] or [N, D], NaN where not observed."""
         check_seed(self.seed)
         device, dtype = checked_device(self.device), checked_dtype(self.dtype)
         if y is None:
@@ -99,14 +120,14 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             )
         data = dataset(X, y)
         check_rows_differ(data)
-        self._check(data)
+        self.check(data)
         validate_data(self, as_columns(X), skip_check_array=True)
         scaling, history = fit_scaling(data), History()
         observed = torch.tensor(data.observed, device=device)
         x, targets = scaling.inputs(data.x), np.nan_to_num(scaling.targets(data.y))
         numbers = [torch.tensor(v, dtype=dtype, device=device) for v in (x, targets)]
         task = Task(numbers[0], numbers[1], observed, self.seed, self.progress)
-        state = self._fit(task, history)
+        state = {"x": task.x[:0]} | self.fit_state(task, history)
         names = data.input_names, data.output_names
         return self._with(Fitted(state, scaling, *names, history.arrays(), dimensions(y) == 1))
 
@@ -117,17 +138,16 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[Values, Values]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> Values | tuple[Values, Values]:
-        """The mean, [N] or [N, D] as y was; with `return_std` also that of a new observation."""
-        found = self.predictive(X)
+        """The mean, [N] or [N, D] as y was; with `return_std` also the spread of a new y."""
+        prediction = self.predictive(X)
         if return_std:
-            return self._shaped(found.mean), self._shaped(found.std)
-        return self._shaped(found.mean)
+            return self._shaped(prediction.mean), self._shaped(prediction.std)
+        return self._shaped(prediction.mean)
 
     def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
         """A mixture of Gaussians in closed form, [N, D]; without a seed two calls agree.
 
-        Models whose prediction is one Gaussian per point have one component, whatever
-        `num_samples` is.
+        A model that predicts one Gaussian per point has one component, whatever `num_samples` is.
         """
         check_is_fitted(self)
         check_count("num_samples", num_samples)
@@ -139,34 +159,36 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         like = fitted.state["x"]
         x = torch.tensor(table, dtype=like.dtype, device=like.device)
         with torch.no_grad():
-            mixture = self._mixture(fitted.state, x, num_samples, start)
+            mixture = self.mixture(fitted.state, x, num_samples, start)
         centers, std = (value.double().cpu().numpy() for value in mixture)
-        scaled = fitted.scaling.functions(centers), fitted.scaling.spread(std)
-        return Predictive(*scaled, None, fitted.output_names, start)
+        centers, std = fitted.scaling.functions(centers), fitted.scaling.spread(std)
+        components = NormalComponents(centers, std)
+        return Predictive(centers, components, fitted.output_names, start)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² over what was observed, averaged over the outputs."""
+        """R² over the observed targets, averaged over the outputs."""
         return r2_of_observed(y, self.predict(X), sample_weight)
 
     @property
     def history_(self) -> dict[str, Values]:
-        """step, loss and seconds since the start of the fit, one entry per recorded step."""
+        """The columns step, loss and seconds since the start, one entry per recorded step."""
         check_is_fitted(self)
         return self.fitted_.history
 
     def save(self, folder: Path | str) -> None:
-        """Settings as JSON, numbers as safetensors; `deeplfm.paper.baselines.load` reads them."""
+        """Write settings as JSON and the state as safetensors; `load` reads them back."""
         check_is_fitted(self)
         folder, fitted = Path(folder), self.fitted_
-        tensors = {f"state.{name}": value for name, value in fitted.state.items()}
-        for name in _SCALING:
-            tensors[f"scaling.{name}"] = torch.tensor(getattr(fitted.scaling, name))
-        tensors |= {f"history.{n}": torch.tensor(value) for n, value in fitted.history.items()}
+        parameters = arguments_of(self)  # before anything is written: it may refuse
+        tensors = {f"state.{key}": value for key, value in fitted.state.items()}
+        for field, array in fitted.scaling.arrays().items():
+            tensors[f"scaling.{field}"] = torch.tensor(array)
+        tensors |= {f"history.{n}": torch.tensor(column) for n, column in fitted.history.items()}
         files.save_tensors(folder / NUMBERS, tensors)
         settings = {
             "format": saving.FORMAT,
             "baseline": type(self).__name__,
-            "parameters": to_json(self.get_params(deep=False)),
+            "parameters": to_json(parameters),
             "input_names": list(fitted.input_names),
             "output_names": list(fitted.output_names),
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
@@ -175,16 +197,20 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         }
         saving.save_settings(folder / SETTINGS, settings)
 
-    def _restore(self, folder: Path, settings: dict[str, Any], device: str) -> "Baseline":
-        """Become what was saved in `folder`."""
+    def arguments(self) -> dict[str, Any]:
+        """The parameters that make the same model again, without its fit."""
+        return dict(self.get_params(deep=False))
+
+    def restore(self, folder: Path, settings: dict[str, Any], device: str) -> "Baseline":
+        """Become the fitted model that was saved in `folder` with these settings."""
         saving.check_unchanged(folder / NUMBERS, settings["sha256"])
-        parts: dict[str, dict[str, Tensor]] = {"state": {}, "scaling": {}, "history": {}}
+        groups: dict[str, dict[str, Tensor]] = {"state": {}, "scaling": {}, "history": {}}
         for name, value in files.load_tensors(folder / NUMBERS).items():
-            part, _, key = name.partition(".")
-            parts[part][key] = value
-        state = {name: value.to(device) for name, value in parts["state"].items()}
-        scaling = Scaling(*(parts["scaling"][name].numpy() for name in _SCALING))
-        history = {name: value.numpy() for name, value in parts["history"].items()}
+            group, _, key = name.partition(".")
+            groups[group][key] = value
+        state = {name: value.to(device) for name, value in groups["state"].items()}
+        scaling = Scaling.from_arrays({n: v.numpy() for n, v in groups["scaling"].items()})
+        history = {name: value.numpy() for name, value in groups["history"].items()}
         names = tuple(settings["input_names"]), tuple(settings["output_names"])
         self.n_features_in_ = len(names[0])
         if settings["feature_names"]:
@@ -207,6 +233,3 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self.fitted_.flat else values
-
-
-Mixture = tuple[Tensor, Tensor]

@@ -1,9 +1,10 @@
-"""Deep Gaussian processes as of Salimbeni & Deisenroth (2017), with GPyTorch's layers.
+"""Deep Gaussian processes of Salimbeni & Deisenroth (2017), with GPyTorch's layers.
 
     h = A h_below + f(h_below),   f_k ~ GP(0, s_k² EQ);   the last layer: f alone
 
-A carries inputs through inner layers: the identity, principal directions of more inputs than
-functions, zeros beside fewer. Inner q start nearly without variance, so that inputs pass unharmed.
+A carries inputs through inner layers. It is the identity; with more inputs than functions it keeps
+their principal directions, with fewer it adds zeros. The q of inner layers start nearly without
+variance, so that inputs pass unharmed.
 """
 
 from typing import Any
@@ -15,25 +16,28 @@ from gpytorch.models.deep_gps import DeepGPLayer
 from gpytorch.variational import CholeskyVariationalDistribution, VariationalStrategy
 from torch import Tensor, nn
 
-from deeplfm.paper.baselines.sparse_model import flags_on_cpu
+from deeplfm.paper.gpytorch_models.sparse import keep_flags_on_cpu
 
-_INNER_SCALE = 1e-5  # of the standard deviation of inner q
+_INNER_SCALE = 1e-5  # start of the standard deviations of the q of inner layers
 
 
 class LinearMean(gpytorch.means.Mean):  # type: ignore[misc]
-    """A h, fixed: column k for the process k of the batch."""
+    """The fixed mean A h [D, N]: process k of the batch has column k of A."""
 
     def __init__(self, matrix: Tensor) -> None:
         super().__init__()
         self.register_buffer("matrix", matrix)
 
     def forward(self, x: Tensor) -> Tensor:
-        found: Tensor = (x * self.matrix.mT[:, None]).sum(-1)
-        return found
+        mean: Tensor = (x * self.matrix.mT[:, None]).sum(-1)
+        return mean
 
 
 class Layer(DeepGPLayer):  # type: ignore[misc]
-    """As many processes as functions, all with the same inducing points at the start."""
+    """One process per column of `matrix`, all with the same inducing points at the start.
+
+    points: [M, P].      matrix: A [P, D].      scale: start of the standard deviations of q.
+    """
 
     def __init__(self, points: Tensor, matrix: Tensor, lengthscale: float, scale: float) -> None:
         count, inputs = points.shape
@@ -55,16 +59,19 @@ class Layer(DeepGPLayer):  # type: ignore[misc]
 
 
 class DeepModel(GPyTorchDeepGP):  # type: ignore[misc]
-    """`marginals(x, S)`: of the last layer given samples of those below, [S, N, D] each.
+    """The layers, and the logarithms of the noise variances [D].
 
-    points: [M, P] for the first layer; widths: of the inner layers; log_noise: of variances [D].
+    points:      the start of the inducing points [M, P] of the first layer.
+    widths:      how many functions each inner layer has.
+    outputs:     D, the functions of the last layer.
+    lengthscale: the start of every lengthscale.
     """
 
     def __init__(self, points: Tensor, widths: list[int], outputs: int, lengthscale: float) -> None:
         super().__init__()
         layers = []
         for width in widths:
-            matrix = carried(points, width)
+            matrix = carrying_matrix(points, width)
             layers.append(Layer(points, matrix, lengthscale, _INNER_SCALE))
             points = points @ matrix
         none = points.new_zeros(points.shape[1], outputs)
@@ -72,23 +79,25 @@ class DeepModel(GPyTorchDeepGP):  # type: ignore[misc]
         self.layers = nn.ModuleList(layers)
         self.log_noise = nn.Parameter(torch.full((outputs,), -2.3))
         self.to(points)
-        flags_on_cpu(self)
+        for layer in layers:
+            keep_flags_on_cpu(layer.variational_strategy)
 
     def marginals(self, x: Tensor, num_samples: int) -> tuple[Tensor, Tensor]:
+        """Mean and variance [S, N, D] of the last layer, given S samples of those below."""
         with gpytorch.settings.num_likelihood_samples(num_samples):
-            found: Any = x
+            hidden: Any = x
             for layer in self.layers:
-                found = layer(found)
-        return found.mean, found.variance
+                hidden = layer(hidden)
+        return hidden.mean, hidden.variance
 
     def kl(self) -> Tensor:
-        """Of all layers; after `marginals`, whose q it shares."""
+        """KL(q ‖ p) of all layers; to be called after `marginals`, whose q it shares."""
         divergence: Tensor = self.variational_strategy.kl_divergence()
         return divergence
 
 
-def carried(points: Tensor, width: int) -> Tensor:
-    """A [P, width]."""
+def carrying_matrix(points: Tensor, width: int) -> Tensor:
+    """The matrix A [P, width] that carries inputs like `points` [M, P] through a layer."""
     inputs = points.shape[1]
     if inputs > width:
         centred = points - points.mean(0)
