@@ -14,6 +14,8 @@ from typing import TypeAlias, final
 import torch
 from torch import Tensor
 
+from deeplfm.registry import register
+
 Mixture: TypeAlias = tuple[tuple[float, float], ...]
 
 
@@ -35,6 +37,7 @@ class ForceKernel(ABC):
         """(w_i, s_i) of the squared exponentials that k is a mixture of, up to rounding or so."""
 
 
+@register
 @final
 @dataclass(frozen=True)
 class SquaredExponential(ForceKernel):

@@ -23,7 +23,6 @@ from deeplfm.models.starts.base import (
     FIRST_NOISE,
     Start,
     Values,
-    factors_of,
     posterior_of_weights,
     principal_components,
 )
@@ -191,7 +190,7 @@ def fit_weights(
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
     own = None if expected is None else expected[: mean.shape[-1]]  # that of each force
-    layer.weights.set(mean, factors_of(precision, layer.weights), own)
+    layer.weights.set(mean, layer.weights.closest_factor(precision), own)
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:
