@@ -9,7 +9,7 @@ import scipy.integrate
 import scipy.stats
 
 import deeplfm as dlfm
-from deeplfm.evaluation import metrics
+from deeplfm.evaluation import NormalComponents, metrics
 from deeplfm.evaluation.predictive import Predictive
 from mixtures import mixture
 
@@ -18,7 +18,7 @@ NOISE = np.array([0.3, 2.0])
 Y = np.array([[0.2, -3.0], [np.nan, 4.0], [1.5, 0.1]])
 
 
-def component(degrees: float | None, f: float, noise: float) -> Any:
+def component(degrees: float | None, f: Any, noise: Any) -> Any:
     if degrees is None:
         return scipy.stats.norm(f, noise)
     return scipy.stats.t(degrees, f, noise)
@@ -114,6 +114,58 @@ def test_sampled_targets_fill_the_interval(degrees: float | None) -> None:
     inside = ((y >= lower) & (y <= upper)).mean(0)
     assert np.abs(inside - 0.8).max() <= 5 * np.sqrt(0.8 * 0.2 / len(y))
     assert not np.array_equal(y, mixture(samples, NOISE, degrees).sample_y(seed=2))
+
+
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_members_of_a_mixture_keep_their_own_noise(degrees: float | None) -> None:
+    """One member with little noise, one with much: a density is the mean of all densities."""
+    quiet, loud = (mixture(SAMPLES, noise, degrees) for noise in (0.1 * NOISE, 3 * NOISE))
+    joined = quiet.components.followed_by([loud.components])
+    assert type(joined) is type(quiet.components)
+    p = Predictive(np.concatenate([SAMPLES, SAMPLES]), joined)
+    noises = (0.1 * NOISE, 3 * NOISE)
+    parts = [component(degrees, SAMPLES[s], noise) for noise in noises for s in range(7)]
+    density = np.mean([part.pdf(Y) for part in parts], axis=0)
+    np.testing.assert_allclose(p.log_density(Y), np.log(density))
+    second = np.mean([part.var() + part.mean() ** 2 for part in parts], axis=0)
+    np.testing.assert_allclose(p.std, np.sqrt(second - SAMPLES.mean(0) ** 2))
+    below = np.mean([part.cdf(p.quantile(0.2)) for part in parts], axis=0)
+    np.testing.assert_allclose(below, 0.2)
+    drawn = p.sample_y(0)
+    assert np.abs(drawn[:7] - SAMPLES).max() < np.abs(drawn[7:] - SAMPLES).max()
+
+
+def test_members_of_other_families_follow_each_other() -> None:
+    normal, student = (mixture(SAMPLES, NOISE, degrees).components for degrees in (None, 4.0))
+    other = mixture(SAMPLES, NOISE, 9.0).components
+    joined = normal.followed_by([student, other])
+    p = Predictive(np.concatenate([SAMPLES] * 3), joined)
+    parts = [
+        component(degrees, SAMPLES[s], NOISE) for degrees in (None, 4.0, 9.0) for s in range(7)
+    ]
+    density = np.mean([part.pdf(Y) for part in parts], axis=0)
+    np.testing.assert_allclose(p.log_density(Y), np.log(density))
+    np.testing.assert_allclose(p.components.variance.shape, p.samples.shape)
+    for level in (0.02, 0.7):
+        below = np.mean([part.cdf(p.quantile(level)) for part in parts], axis=0)
+        np.testing.assert_allclose(below, level)
+    assert student.followed_by([other]).mean.shape == (14, 3, 2)
+    assert not isinstance(student.followed_by([other]), type(student))
+
+
+def test_rows_and_outputs_by_name() -> None:
+    p = Predictive(SAMPLES, NormalComponents(SAMPLES, NOISE), ("a", "b"), seed=5)
+    assert p["b"].names == ("b",)
+    assert p["b"].seed == 5
+    np.testing.assert_array_equal(p["b"].std, p.std[:, 1:])
+    np.testing.assert_array_equal(p[1:].interval()[0], p.interval()[0][1:])
+    np.testing.assert_array_equal(p[np.array([True, False, True])].mean, p.mean[[0, 2]])
+    np.testing.assert_array_equal(p[2].mean, p.mean[2:])
+    np.testing.assert_array_equal(p["a"][:2].log_density(Y[:2, :1]), p.log_density(Y)[:2, :1])
+    own = Predictive(SAMPLES, NormalComponents(SAMPLES, 0.1 + np.abs(SAMPLES)))
+    np.testing.assert_array_equal(own[1:].select(outputs=slice(1, 2)).std, own.std[1:, 1:])
+    with pytest.raises(dlfm.InputError, match=r"must be among \['a', 'b'\]; got 'c'"):
+        p["c"]
 
 
 def test_metrics_are_their_words() -> None:
