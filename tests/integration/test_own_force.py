@@ -105,7 +105,7 @@ def test_the_variance_of_an_inducing_layer_is_its_integral() -> None:
 
 
 RECIPES = {
-    "fourier": dlfm.FourierDLFM(num_features=20, hidden_dim=2, force=Matern32()),
+    "fourier": dlfm.FourierDLFM(num_features=20, force=Matern32()),
     "inducing": dlfm.InducingDLFM(num_inducing=12, num_basis=20, hidden_dim=2, force=Matern32()),
 }
 
