@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,10 @@ import deeplfm as dlfm
 from deeplfm.app import cli, runs
 from deeplfm.data import Dataset, dataset, fit_scaling
 from deeplfm.data.stored import Stored, store
+from deeplfm.errors import InputError
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.fitting import fit
+from own_likelihoods import Geometric
 
 RECIPE = dlfm.FourierDLFM(num_features=6, hidden_dim=2)
 TRAINING = dlfm.Training(steps=12, num_samples=2, batch_size=20)
@@ -82,6 +85,14 @@ def test_scaling_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inpu
     for name in ("input_origin", "input_scale", "target_mean", "target_std"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e3 * close)
     np.testing.assert_allclose(found.target_mean, expected.target_mean, rtol=close)
+    counts = replace(data, y=np.floor(y))
+    stored = on_disk(counts, tmp_path / "counts.npy")
+    found, expected = stored.scaling(Geometric()), fit_scaling(counts, Geometric())
+    for name, array in expected.arrays().items():
+        np.testing.assert_allclose(getattr(found, name), array, rtol=1e3 * close)
+    assert found.target_std.tolist() == [1.0, 1.0]
+    with pytest.raises(InputError, match="must be whole numbers of 0 or more"):
+        on_disk(data, tmp_path / "rows.npy").scaling(Geometric())
 
 
 def test_training_is_that_of_the_same_rows_in_memory(

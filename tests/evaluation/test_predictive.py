@@ -1,5 +1,6 @@
 """The mixture against SciPy, brute-force integration and sampling; metrics against their words."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.integrate
 import scipy.stats
 
 import deeplfm as dlfm
-from deeplfm.evaluation import metrics
+from deeplfm.evaluation import NormalComponents, metrics
 from deeplfm.evaluation.predictive import Predictive
 from mixtures import mixture
 
@@ -17,7 +18,7 @@ NOISE = np.array([0.3, 2.0])
 Y = np.array([[0.2, -3.0], [np.nan, 4.0], [1.5, 0.1]])
 
 
-def component(degrees: float | None, f: float, noise: float) -> Any:
+def component(degrees: float | None, f: Any, noise: Any) -> Any:
     if degrees is None:
         return scipy.stats.norm(f, noise)
     return scipy.stats.t(degrees, f, noise)
@@ -115,6 +116,58 @@ def test_sampled_targets_fill_the_interval(degrees: float | None) -> None:
     assert not np.array_equal(y, mixture(samples, NOISE, degrees).sample_y(seed=2))
 
 
+@pytest.mark.parametrize("degrees", [None, 4.0])
+def test_members_of_a_mixture_keep_their_own_noise(degrees: float | None) -> None:
+    """One member with little noise, one with much: a density is the mean of all densities."""
+    quiet, loud = (mixture(SAMPLES, noise, degrees) for noise in (0.1 * NOISE, 3 * NOISE))
+    joined = quiet.components.followed_by([loud.components])
+    assert type(joined) is type(quiet.components)
+    p = Predictive(np.concatenate([SAMPLES, SAMPLES]), joined)
+    noises = (0.1 * NOISE, 3 * NOISE)
+    parts = [component(degrees, SAMPLES[s], noise) for noise in noises for s in range(7)]
+    density = np.mean([part.pdf(Y) for part in parts], axis=0)
+    np.testing.assert_allclose(p.log_density(Y), np.log(density))
+    second = np.mean([part.var() + part.mean() ** 2 for part in parts], axis=0)
+    np.testing.assert_allclose(p.std, np.sqrt(second - SAMPLES.mean(0) ** 2))
+    below = np.mean([part.cdf(p.quantile(0.2)) for part in parts], axis=0)
+    np.testing.assert_allclose(below, 0.2)
+    drawn = p.sample_y(0)
+    assert np.abs(drawn[:7] - SAMPLES).max() < np.abs(drawn[7:] - SAMPLES).max()
+
+
+def test_members_of_other_families_follow_each_other() -> None:
+    normal, student = (mixture(SAMPLES, NOISE, degrees).components for degrees in (None, 4.0))
+    other = mixture(SAMPLES, NOISE, 9.0).components
+    joined = normal.followed_by([student, other])
+    p = Predictive(np.concatenate([SAMPLES] * 3), joined)
+    parts = [
+        component(degrees, SAMPLES[s], NOISE) for degrees in (None, 4.0, 9.0) for s in range(7)
+    ]
+    density = np.mean([part.pdf(Y) for part in parts], axis=0)
+    np.testing.assert_allclose(p.log_density(Y), np.log(density))
+    np.testing.assert_allclose(p.components.variance.shape, p.samples.shape)
+    for level in (0.02, 0.7):
+        below = np.mean([part.cdf(p.quantile(level)) for part in parts], axis=0)
+        np.testing.assert_allclose(below, level)
+    assert student.followed_by([other]).mean.shape == (14, 3, 2)
+    assert not isinstance(student.followed_by([other]), type(student))
+
+
+def test_rows_and_outputs_by_name() -> None:
+    p = Predictive(SAMPLES, NormalComponents(SAMPLES, NOISE), ("a", "b"), seed=5)
+    assert p["b"].names == ("b",)
+    assert p["b"].seed == 5
+    np.testing.assert_array_equal(p["b"].std, p.std[:, 1:])
+    np.testing.assert_array_equal(p[1:].interval()[0], p.interval()[0][1:])
+    np.testing.assert_array_equal(p[np.array([True, False, True])].mean, p.mean[[0, 2]])
+    np.testing.assert_array_equal(p[2].mean, p.mean[2:])
+    np.testing.assert_array_equal(p["a"][:2].log_density(Y[:2, :1]), p.log_density(Y)[:2, :1])
+    own = Predictive(SAMPLES, NormalComponents(SAMPLES, 0.1 + np.abs(SAMPLES)))
+    np.testing.assert_array_equal(own[1:].select(outputs=slice(1, 2)).std, own.std[1:, 1:])
+    with pytest.raises(dlfm.InputError, match=r"must be among \['a', 'b'\]; got 'c'"):
+        p["c"]
+
+
 def test_metrics_are_their_words() -> None:
     p = mixture(SAMPLES, NOISE)
     for d in range(2):
@@ -140,3 +193,33 @@ def test_bad_input() -> None:
         metrics.rmse(Y[:, 0], p.mean)
     with pytest.raises(dlfm.InputError, match="every output must have an observed target"):
         metrics.nmse(Y * np.array([np.nan, 1.0]), p.mean)
+
+
+def test_quantiles_of_the_distribution_function_come_back() -> None:
+    """For noise of each sample's own, and a level far in the tail."""
+    noise = np.linspace(0.1, 3, 14).reshape(7, 1, 2)
+    for degrees in (None, 3.0):
+        p = mixture(SAMPLES, noise, degrees)
+        for level in (1e-6, 0.3, 0.999):
+            np.testing.assert_allclose(p.cdf(p.quantile(level)), level, rtol=1e-6)
+    lower, upper = p.interval(0.6)
+    np.testing.assert_allclose(p.cdf(lower), 0.2, rtol=1e-8)
+    np.testing.assert_allclose(p.cdf(upper), 0.8, rtol=1e-8)
+
+
+def test_samples_of_targets_repeat_with_their_seed() -> None:
+    p, other = (replace(mixture(SAMPLES, NOISE), seed=seed) for seed in (3, 4))
+    np.testing.assert_array_equal(p.sample_y(), p.sample_y(seed=3))
+    np.testing.assert_array_equal(p.sample_y(seed=4), other.sample_y())
+    assert not np.array_equal(p.sample_y(), other.sample_y())
+
+
+def test_coverage_is_over_what_was_observed() -> None:
+    """Ten targets of which four are known, one of these outside: three quarters."""
+    p = mixture(np.zeros((1, 10, 1)), np.ones(1))
+    y = np.full((10, 1), np.nan)
+    y[[0, 3, 5, 9], 0] = [0.1, -0.3, 9.0, 0.2]
+    assert metrics.coverage(y, p, 0.5).tolist() == [0.75]
+    skewed = np.array([[0.0], [0.0], [0.0], [10.0]])  # the mean is no median
+    assert metrics.nmse(skewed, skewed + 1).tolist() == [pytest.approx(4 / 75)]
+    assert metrics.rmse(skewed, skewed - 3).tolist() == [3.0]

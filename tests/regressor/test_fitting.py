@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import deeplfm as dlfm
 from deeplfm.data import Dataset, cardiac, dataset
 from deeplfm.evaluation import StudentTComponents
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
+from deeplfm.likelihoods import AdditiveNoise
 from deeplfm.models import Recipe
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.fitting import fit
@@ -69,6 +71,26 @@ def test_saved_and_loaded_it_predicts_the_same(
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
         "data.safetensors", "model.json", "model.safetensors"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("likelihood", [dlfm.Gaussian(), dlfm.StudentT(degrees=5.0)], ids=str)
+def test_members_of_a_mixture_keep_their_own_noise(likelihood: AdditiveNoise) -> None:
+    """7 samples of two members, the first 3 with little noise: in the user's units, by hand."""
+    training = replace(TRAINING, steps=2, restarts=3, combine="mixture")
+    model = fit(gappy(), replace(RECIPE, likelihood=likelihood), training)
+    variances = (0.01, 4.0)
+    for member, variance in zip(model.members, variances, strict=True):
+        member.likelihood.start_noise(torch.full((3,), variance))
+    p = model.predictive(gappy().x[:9], num_samples=7)
+    scale = np.nanstd(gappy().y, axis=0) * np.sqrt(np.repeat(variances, [3, 4]))[:, None, None]
+    family = stats.norm() if isinstance(likelihood, dlfm.Gaussian) else stats.t(5.0)
+    y = 5 + 20 * cardiac(120).values[:9]
+    density = (family.pdf((y - p.samples) / scale) / scale).mean(0)
+    np.testing.assert_allclose(p.log_density(y), np.log(density), rtol=1e-5)
+    spread = np.sqrt(p.samples.var(0) + family.var() * (scale**2).mean(0))
+    np.testing.assert_allclose(p.std, np.broadcast_to(spread, p.std.shape), rtol=1e-5)
+    (noise,) = model.noise().values()
+    np.testing.assert_allclose(noise, scale[[0, -1], 0].mean(0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("treatment", ["fixed_noise", "resampled"])

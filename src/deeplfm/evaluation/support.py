@@ -27,14 +27,14 @@ class Support(NamedTuple):
     def inside(self) -> float:
         """One value of the support: it stands where nothing was observed."""
         if math.isinf(self.low):
-            return 0.0 if math.isinf(self.high) else self.high - 1
+            return 0.0 if math.isinf(self.high) else float(self.high - 1)
         if self.whole or math.isinf(self.high):
-            return self.low if self.whole else self.low + 1
+            return float(self.low if self.whole else self.low + 1)
         return (self.low + self.high) / 2
 
     def contains(self, y: Values) -> NDArray[np.bool_]:
-        """Where `y` is in the support; NaN is not."""
-        inside = (y >= self.low) & (y <= self.high)
+        """Where `y` is in the support; NaN and infinities are not."""
+        inside = np.isfinite(y) & (y >= self.low) & (y <= self.high)
         return inside & (y == np.floor(y)) if self.whole else inside
 
     def in_words(self) -> str:

@@ -52,7 +52,8 @@ class LikelihoodComponents(Components):
     def cdf(self, y: Values) -> Values:
         support = self.support
         share = self._of_targets(self.likelihood.cdf, np.floor(y) if support.whole else y)
-        share = np.where(y < support.low, 0.0, np.where(y >= support.high, 1.0, share))
+        below = (y < support.low) | (y == -np.inf)
+        share = np.where(below, 0.0, np.where(y >= support.high, 1.0, share))
         return np.where(np.isnan(y), np.nan, share)
 
     def log_density(self, y: Values) -> Values:
@@ -81,7 +82,7 @@ class LikelihoodComponents(Components):
     def _of_targets(self, method: Callable[[Tensor, Tensor], Tensor], y: Values) -> Values:
         """At targets of the chosen outputs; what is not in the support is not shown to it."""
         inside = self.support.contains(y)
-        shown = np.full((len(y), len(self.shift)), self.support.inside)
+        shown = np.full((len(y), len(self.shift)), self.support.inside, dtype=np.float64)
         scaled = (y - self.shift[self.outputs]) / self.scale[self.outputs]
         shown[:, self.outputs] = np.where(inside, scaled, self.support.inside)
         return self._of_functions(lambda f: method(torch.tensor(shown), f))

@@ -1,4 +1,4 @@
-"""How a room of this package takes what a file adds to it: by a name, with a decorator.
+"""Registries: a file adds a class or a function to a room by a name, with a decorator.
 
     @baseline("gp", "GP", on=("series",))      @data_set("toy", records=("figure", "equations"))
 

@@ -128,7 +128,7 @@ def test_rows_are_as_far_ahead_as_their_last_observation_is_behind(
     spread = naive_spread(scaled(y), penalties)
     ahead = np.append(t, t[-1] + np.arange(1, 41))
     _, std = model.predict(ahead, return_std=True)
-    for k in range(LAGS + 1, len(ahead)):
+    for k in range(LAGS, len(ahead)):
         for d in range(2):
             behind = max(s for s in range(min(k, len(y))) if not np.isnan(y[s, d]))
             horizon = min(k - behind, len(spread))

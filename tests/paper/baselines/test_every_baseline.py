@@ -11,13 +11,14 @@ from unittest import SkipTest
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import deeplfm as dlfm
 from deeplfm.paper import baselines
-from deeplfm.paper.baselines import Baseline, registered_baselines
+from deeplfm.paper.baselines import Baseline, History, registered_baselines
 from deeplfm.paper.baselines.exact_gp import ExactGP
 from deeplfm.paper.baselines.lag_ridge import LagRidge
 
@@ -40,7 +41,7 @@ def model(request: Any) -> Baseline:
     return entry.cls(**entry.smoke, progress=False)
 
 
-def subclasses(cls: type) -> Iterator[type]:
+def subclasses(cls: type[Any]) -> Iterator[type[Any]]:
     yield cls
     for below in cls.__subclasses__():
         yield from subclasses(below)
@@ -122,6 +123,33 @@ def test_names_and_one_column(model: Baseline) -> None:
     assert model.output_names_ == ("pressure",)
     assert model.predict(frame).shape == (60,)
     assert model.predictive(frame).names == ("pressure",)
+
+
+def test_a_loaded_model_knows_the_names_of_its_inputs(tmp_path: Path) -> None:
+    t, y = series()
+    frame = pd.DataFrame({"time": t, "depth": t**2})
+    ExactGP(steps=1).fit(frame, y).save(tmp_path)
+    model = baselines.load(tmp_path)
+    assert model.n_features_in_ == 2
+    assert model.feature_names_in_.tolist() == ["time", "depth"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame.rename(columns={"time": "hour"}))
+
+
+def test_a_history_counts_steps_from_one() -> None:
+    history = History()
+    assert {name: len(column) for name, column in history.arrays().items()} == {
+        "step": 0, "loss": 0, "seconds": 0,
+    }  # fmt: skip
+    history.add(3.0)
+    history.add(torch.tensor(2.0, requires_grad=True))
+    columns = history.arrays()
+    assert columns["step"].tolist() == [1, 2]
+    assert columns["loss"].tolist() == [3, 2]
+    history.add(float("nan"))
+    history.add(1.0)
+    with pytest.raises(dlfm.NumericalError, match="it was nan at step 3"):
+        history.arrays()
 
 
 def test_errors_say_what_to_do(model: Baseline, tmp_path: Path) -> None:

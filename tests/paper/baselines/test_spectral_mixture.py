@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 import deeplfm as dlfm
 from deeplfm.paper.baselines.spectral_kernel import Layout, start
 from deeplfm.paper.baselines.spectral_mixture import SpectralMixtureGP
+from reference.spectral_mixture import spectral_covariance as naive
 
 Values = NDArray[np.float64]
 
@@ -18,23 +19,6 @@ def random_theta(layout: Layout) -> torch.Tensor:
     size = 2 * layout.components + 2 * layout.components * layout.outputs * layout.rank
     random = np.random.default_rng(0)
     return torch.tensor(np.append(random.normal(size=size), [math.log(0.2)] * layout.outputs))
-
-
-def naive(layout: Layout, theta: Values, lag: float, d: int, e: int) -> float:
-    """k_de(lag), term by term."""
-    q, shape = layout.components, (layout.components, layout.outputs, layout.rank)
-    size = math.prod(shape)
-    omega, sigma = np.exp(theta[:q]), np.exp(theta[q : 2 * q])
-    omega[0] = 0
-    A = theta[2 * q : 2 * q + size].reshape(shape).astype(complex)
-    if layout.phases:
-        A = A + 1j * theta[2 * q + size : 2 * q + 2 * size].reshape(shape)
-    total = 0.0
-    for k in range(q):
-        joint = (A[k] @ A[k].conj().T)[d, e]
-        wave = (joint * np.exp(1j * omega[k] * lag)).real
-        total += wave * math.exp(-((sigma[k] * lag) ** 2) / 2)
-    return float(total)
 
 
 @pytest.mark.parametrize("phases", [True, False])

@@ -1,4 +1,4 @@
-"""Where data files lie: in the folder that is given, else in $DEEPLFM_DATA, then in the cache.
+"""Data files are found in the folder that is given, else in $DEEPLFM_DATA, then in the cache.
 
 A file that is in neither is downloaded into the cache, if it can be had from its official place.
 The data set that asks for a file verifies it.

@@ -140,7 +140,7 @@ def _series(experiment: str, records: tuple[str, ...]) -> list[Cell]:
 
 
 def _seeds(model: str, record: str) -> int:
-    """How many seeds: one more of our models on the record that our defaults are judged by."""
+    """The number of seeds: our models have one more on the record that judges our defaults."""
     if model not in OURS:
         return 1
     return 3 if record == PAPER_ON[0] else 2

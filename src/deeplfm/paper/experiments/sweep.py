@@ -28,7 +28,7 @@ _device = "cpu"  # the device of this worker
 @final
 @dataclass(frozen=True)
 class Sweep:
-    """How to run many cells.
+    """The settings with which many cells are run.
 
     out:     the folder of the results.
     devices: the devices that runs are shared out over.
