@@ -9,9 +9,9 @@ from torch import Tensor
 import deeplfm as dlfm
 from deeplfm.greens_functions import FixedDynamics, GreensFunction
 from deeplfm.responses import bump_response
-from deeplfm.sums import bump_sum
+from deeplfm.sums import bump_sum, plane_wave_sum
 from deeplfm.sums.torch.bump_polynomials import polynomial_sum
-from deeplfm.sums.torch.bump_series import series_sum
+from deeplfm.sums.torch.bump_series import series_of
 from deeplfm.sums.torch.bump_stretches import bumps_at_nodes, coefficients_needed, stretch
 from deeplfm.sums.torch.first_order_bump import first_order_bump
 
@@ -87,8 +87,10 @@ def test_a_series_is_the_bumps(g: GreensFunction, own_inputs: bool) -> None:
     tiled = g.tiled(2, 1)
     x, z, ell, c = wanted = [one.clone().requires_grad_() for one in given_]
     everything = [*wanted, *tiled.parameters()]
-    fast = series_sum(tiled.fixed(), x, z, ell, c, "plain")
-    assert fast is not None
+    series = series_of(tiled.fixed(), x, z, ell, c)
+    assert series is not None
+    middle, frequency, *weights = series
+    fast = plane_wave_sum.by("plain", x - middle, frequency[None, :, None], *weights)
     slow = bump_sum.by("plain", tiled, x, z, ell, c, "infinite")
     along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
     by_fast, by_slow = (torch.autograd.grad(f, everything, along) for f in (fast, slow))
@@ -104,7 +106,7 @@ def test_a_series_is_for_an_ode_that_forgets() -> None:
     still = dlfm.NoDynamics().tiled(1, 1).fixed()
 
     def has_series(dynamics: FixedDynamics, x: Tensor, lengthscale: Tensor) -> bool:
-        return series_sum(dynamics, x, centers, lengthscale, c, "plain") is not None
+        return series_of(dynamics, x, centers, lengthscale, c) is not None
 
     assert has_series(fast, x, lengthscale)
     assert not has_series(slow, x, lengthscale)

@@ -19,6 +19,7 @@ from deeplfm.responses import system_bump_response
 from deeplfm.shapes import Memory
 from deeplfm.sums.backend import Backend
 from deeplfm.sums.candidate import sum_of
+from deeplfm.sums.plane_wave_sum import plane_wave_sum
 
 _BUMPS = 2**20  # that exist at a time
 
@@ -135,10 +136,13 @@ def _by_triton(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor:
 def _by_series(
     dynamics: Dynamics, x: Tensor, *others: Any, backend: Backend, **_: Any
 ) -> Tensor | None:
-    from deeplfm.sums.torch.bump_series import series_sum
+    from deeplfm.sums.torch.bump_series import series_of
 
-    centers, ell, coefficients = others[:3]
-    return series_sum(dynamics.fixed(), x, centers, ell, coefficients, backend)
+    series = series_of(dynamics.fixed(), x, *others[:3])
+    if series is None:
+        return None
+    frequency = series.frequency[None, :, None]
+    return plane_wave_sum.by(backend, x - series.middle, frequency, series.cosine, series.sine)
 
 
 def _by_polynomials(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor | None:

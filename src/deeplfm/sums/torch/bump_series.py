@@ -8,14 +8,13 @@ long that they are yet to come, or forgotten.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.greens_functions import FixedDynamics
-from deeplfm.sums.backend import Backend
-from deeplfm.sums.plane_wave_sum import plane_wave_sum
 from deeplfm.sums.torch.bump_lags import TOLERANCE, ends
 
 _MOST = 2**11  # frequencies
@@ -25,15 +24,23 @@ _LARGEST = 2**25  # waves of all points
 _MARGIN = 1e3
 
 
-def series_sum(
+class Series(NamedTuple):
+    """Waves about the middle of the points: their frequencies, and the weights of cos and sin."""
+
+    middle: float
+    frequency: Float[Tensor, " K"]
+    cosine: Float[Tensor, "S K D"]
+    sine: Float[Tensor, "S K D"]
+
+
+def series_of(
     dynamics: FixedDynamics,
     x: Float[Tensor, "#S N 1"],
     centers: Float[Tensor, "Q M 1"],
     lengthscale: Float[Tensor, "Q 1"],
     coefficients: Float[Tensor, "S D Q M"],
-    backend: Backend,
-) -> Float[Tensor, "S N D"] | None:
-    """The sum at `x`, or none where the ODE remembers too long, or nothing is to be gained."""
+) -> Series | None:
+    """The series at `x`; none where the ODE remembers too long, or nothing is to be gained."""
     if 0 in centers.shape or dynamics.order == 0:
         return None
     scale = lengthscale.detach()
@@ -54,8 +61,7 @@ def series_sum(
     middle = (low + high) / 2
     cosine, sine = _weights(dynamics, omega, period, centers - middle, lengthscale, coefficients)
     columns = (part.to(x.dtype).mT.contiguous() for part in (cosine, sine))  # S K D
-    frequency = omega[None, :, None].to(x.dtype)
-    return plane_wave_sum.by(backend, x - middle, frequency, *columns)
+    return Series(middle, omega.to(x.dtype), *columns)
 
 
 def _weights(
