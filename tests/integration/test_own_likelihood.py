@@ -11,14 +11,17 @@ import numpy as np
 import pytest
 import scipy.stats
 import torch
+from scipy.special import betainc, gammaincinv
 from torch import Tensor
 
 import deeplfm as dlfm
+from deeplfm.data import Scaling
 from deeplfm.data.stored import Stored
 from deeplfm.evaluation import Support, metrics
 from deeplfm.likelihoods import Likelihood
 from deeplfm.plotting import plot_calibration, plot_predictions
 from deeplfm.report import write_report
+from deeplfm.variational.parameters import Quantity
 from report.pages import Page
 
 
@@ -44,6 +47,48 @@ class Poisson(Likelihood):
 
     def variance(self, f: Tensor) -> Tensor:
         return f.exp()
+
+
+@dlfm.register
+@final
+class NegativeBinomial(Likelihood):
+    """Counts with mean e^f and variance e^f + e^{2f} / size; the size is learnt."""
+
+    support = Support(low=0, whole=True)
+
+    def __init__(self, size: Tensor | float = 10.0) -> None:
+        super().__init__()
+        self.size = Quantity("size", size)
+
+    def arguments(self) -> dict[str, Any]:
+        return {"size": self.size().detach()}
+
+    def learnt(self, scaling: Scaling) -> dict[str, Any]:
+        return {"size": self.size().detach().double().cpu().numpy()}
+
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor:
+        size: Tensor = self.size()
+        chosen = torch.lgamma(y + size) - torch.lgamma(size) - torch.lgamma(y + 1)
+        total = torch.logaddexp(f, size.log())
+        return chosen + size * (size.log() - total) + y * (f - total)
+
+    def cdf(self, y: Tensor, f: Tensor) -> Tensor:
+        size: Tensor = self.size()
+        share = (size / (size + f.exp())).detach().double().cpu().numpy()
+        at = y.double().cpu().numpy() + 1
+        return torch.as_tensor(betainc(size.detach().double().cpu().numpy(), at, share)).to(f)
+
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        share = torch.rand(f.shape, generator=generator, dtype=torch.float64).numpy()
+        size = self.size().detach().double().cpu().numpy()
+        factor = torch.as_tensor(gammaincinv(size, share) / size)
+        return torch.poisson(f.double().cpu().exp() * factor, generator).to(f)
+
+    def mean(self, f: Tensor) -> Tensor:
+        return f.exp()
+
+    def variance(self, f: Tensor) -> Tensor:
+        return f.exp() + (2 * f).exp() / self.size()
 
 
 DAYS = np.arange(160.0)
@@ -195,6 +240,29 @@ def test_the_report_and_the_pictures_show_counts(
     drawn = [one for one in axes[0].lines if one.get_label() == "draws"]
     np.testing.assert_array_equal(drawn[0].get_ydata(), p.expected_y[0, :, 0])
     plot_calibration(p, COUNTS)
+
+
+def test_a_likelihood_with_a_parameter_learns_it(tmp_path: Path) -> None:
+    """Counts rougher than a Poisson for the first output: its size is found, and kept."""
+    sizes = np.array([2.0, 500.0])
+    counts = np.random.default_rng(2).negative_binomial(sizes, sizes / (sizes + RATES))
+    training = replace(TRAINING, steps=150, learning_rate=0.03)
+    recipe = replace(RECIPES["fourier"], likelihood=NegativeBinomial())
+    rough = regressor(recipe, training).fit(DAYS, counts.astype(float))
+    found = rough.fitted_.noise()["size"]
+    assert 1 < found[0] < 4
+    assert found[1] > 10 * found[0]
+    p = rough.predictive(DAYS, num_samples=20)
+    parts = scipy.stats.nbinom(found, found / (found + np.exp(p.samples)))
+    np.testing.assert_allclose(p.log_density(counts), np.log(parts.pmf(counts).mean(0)), rtol=1e-6)
+    np.testing.assert_allclose(p.cdf(counts), parts.cdf(counts).mean(0), rtol=1e-6)
+    np.testing.assert_allclose(p.std**2, parts.var().mean(0) + parts.mean().var(0), rtol=1e-6)
+    rough.save(tmp_path / "run")
+    again = dlfm.load(tmp_path / "run", device="cpu")
+    assert again.fitted_.noise()["size"].tolist() == found.tolist()
+    assert np.array_equal(again.predictive(DAYS).sample_y(), rough.predictive(DAYS).sample_y())
+    write_report(again, tmp_path / "report.html")
+    assert "size" in Page(tmp_path / "report.html").text
 
 
 def test_saved_and_loaded_it_predicts_the_same(

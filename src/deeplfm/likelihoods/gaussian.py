@@ -18,7 +18,18 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class Gaussian(AdditiveNoise):
-    """y ~ N(f, noise_variance), in standardised units."""
+    """Gaussian noise: y ~ N(f, σ²), with one σ² per output.
+
+    Args:
+        noise_variance: where σ² starts, one number or [D]. Targets are standardised: 0.01 is a
+            noise of a tenth of their standard deviation. A closed-form start moves it.
+        learn: False keeps σ² at that value.
+        bounds: (low, high), which σ² stays between.
+
+    Example:
+        >>> import deeplfm as dlfm
+        >>> recipe = dlfm.FourierDLFM(likelihood=dlfm.Gaussian(0.05, bounds=(1e-4, 1.0)))
+    """
 
     def __init__(
         self,

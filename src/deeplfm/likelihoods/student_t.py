@@ -20,7 +20,19 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class StudentT(AdditiveNoise):
-    """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""
+    """Heavy tails for outliers: y = f + σ t_ν, with one σ² per output.
+
+    Args:
+        noise_variance: where σ² starts, one number or [D], in standardised units. It is the square
+            of the scale; the variance of y is ν/(ν - 2) times as large.
+        degrees: ν, above 2; it is fixed. The fewer, the heavier the tails.
+        learn: False keeps σ² at its value.
+        bounds: (low, high), which σ² stays between.
+
+    Example:
+        >>> import deeplfm as dlfm
+        >>> recipe = dlfm.InducingDLFM(likelihood=dlfm.StudentT(degrees=4))
+    """
 
     def __init__(
         self,
