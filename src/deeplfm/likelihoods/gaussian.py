@@ -18,7 +18,25 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class Gaussian(AdditiveNoise):
-    """y ~ N(f, noise_variance), in standardised units."""
+    """Gaussian noise about the functions, y ~ N(f, noise_variance), in standardised units.
+
+    Args:
+        noise_variance: σ² > 0 in standardised units (targets have a variance of 1), one number for
+            all outputs or a tensor [D].
+        learn: False fixes the noise variance.
+        bounds: (low, high) between which the noise variance stays.
+
+    Shapes:
+        y, f: targets and function values, tensors that broadcast to [..., N, D].
+        log_density(y, f): [..., N, D]; the other methods return the same shape.
+
+    Example:
+        >>> noise = dlfm.Gaussian(0.25, bounds=(0.01, 1.0))
+        >>> y, f = torch.zeros(3, 1), torch.zeros(3, 1)
+        >>> noise.log_density(y, f).shape
+        torch.Size([3, 1])
+        >>> recipe = dlfm.FourierDLFM(likelihood=noise)
+    """
 
     def __init__(
         self,

@@ -20,7 +20,27 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class StudentT(AdditiveNoise):
-    """y = f + sqrt(noise_variance) · t_ν; `degrees` ν > 2 is fixed, its scale is learnt."""
+    """Noise with heavy tails for outliers, y = f + sqrt(noise_variance) · t_ν.
+
+    The degrees ν are fixed, and the scale is learnt.
+
+    Args:
+        noise_variance: σ² > 0 in standardised units (targets have a variance of 1), one number for
+            all outputs or a tensor [D].
+        degrees: ν > 2, the degrees of freedom; fewer mean heavier tails.
+        learn: False fixes the noise variance.
+        bounds: (low, high) between which the noise variance stays.
+
+    Shapes:
+        y, f: targets and function values, tensors that broadcast to [..., N, D].
+        log_density(y, f): [..., N, D]; the other methods return the same shape.
+
+    Example:
+        >>> noise = dlfm.StudentT(0.01, degrees=3.0)
+        >>> round(noise.variance(torch.zeros(1, 1)).item(), 4)  # ν/(ν - 2) noise_variance
+        0.03
+        >>> recipe = dlfm.InducingDLFM(likelihood=noise)
+    """
 
     def __init__(
         self,
