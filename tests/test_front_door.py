@@ -14,6 +14,9 @@ from deeplfm.errors import DeepLFMError
 
 NAMES = [name for name in deeplfm.__all__ if name != "__version__"]
 ERRORS = {name for name in NAMES if name.endswith("Error")}
+# Settings and a decorator, through which no arrays go: every other name must show its shapes.
+WITHOUT_SHAPES = {"FourierDLFM", "InducingDLFM", "NoDynamics", "Stage", "Training"}
+WITHOUT_SHAPES |= {"load", "register"}
 SECTIONS = ["Args:", "Shapes:", "Example:"]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
@@ -41,7 +44,8 @@ def faults_of_words(name: str, thing: Any) -> list[str]:
     if isinstance(thing, type) and issubclass(thing, DeepLFMError):
         return []
     arguments = section(text, "Args:")
-    faults = [f"{name}: a section {head}" for head in ("Args:", "Example:") if head not in text]
+    heads = [head for head in SECTIONS if head != "Shapes:" or name not in WITHOUT_SHAPES]
+    faults = [f"{name}: a section {head}" for head in heads if not section(text, head)]
     faults += [
         f"{name}: the argument {one}"
         for one in parameters(thing)
@@ -108,6 +112,9 @@ def test_a_new_name_without_documentation_is_noticed() -> None:
         Args:
             size: a number.
 
+        Shapes:
+            size: ().
+
         Example:
             >>> 1 + 1
             3
@@ -119,6 +126,7 @@ def test_a_new_name_without_documentation_is_noticed() -> None:
         "Bare: the docstring must open with a full sentence",
     ]
     assert faults_of_words("Half", Half) == [
+        "Half: a section Shapes:",
         "Half: a section Example:",
         "Half: the argument weight",
         "Half: an example with >>> lines",

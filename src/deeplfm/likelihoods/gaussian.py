@@ -28,7 +28,7 @@ class Gaussian(AdditiveNoise):
 
     Shapes:
         y, f: targets and function values, tensors that broadcast to [..., N, D].
-        log_density(y, f): [..., N, D]; the other methods return the same shape.
+        log_density(y, f), cdf(y, f): [..., N, D], elementwise, as are `sample` and `variance`.
 
     Example:
         >>> noise = dlfm.Gaussian(0.25, bounds=(0.01, 1.0))

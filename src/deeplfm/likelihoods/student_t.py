@@ -33,7 +33,7 @@ class StudentT(AdditiveNoise):
 
     Shapes:
         y, f: targets and function values, tensors that broadcast to [..., N, D].
-        log_density(y, f): [..., N, D]; the other methods return the same shape.
+        log_density(y, f), cdf(y, f): [..., N, D], elementwise, as are `sample` and `variance`.
 
     Example:
         >>> noise = dlfm.StudentT(0.01, degrees=3.0)
