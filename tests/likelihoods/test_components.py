@@ -165,7 +165,7 @@ def test_members_without_a_closed_form_follow_each_other() -> None:
     joined = first.components(functions, units).followed_by([second.components(functions, units)])
     p = Predictive(np.concatenate([functions, functions]), joined)
     means = np.concatenate([ratio * np.exp(functions) for ratio in (0.5, 8.0)])
-    parts = scipy.stats.geom(1 / (1 + means), loc=-1)
+    parts: Any = scipy.stats.geom(1 / (1 + means), loc=-1)
     y = np.array([[0.0, 3.0], [1.0, 0.0], [2.0, 7.0], [5.0, np.nan]])
     np.testing.assert_allclose(p.log_density(y), np.log(parts.pmf(y).mean(0)), rtol=1e-9)
     np.testing.assert_allclose(p.mean, means.mean(0))

@@ -38,6 +38,7 @@ class ForceKernel(ABC):
 
 
 @register
+@register
 @final
 @dataclass(frozen=True)
 class SquaredExponential(ForceKernel):

@@ -9,7 +9,7 @@ import pooch
 import pytest
 
 import deeplfm as dlfm
-from deeplfm.paper.datasets.charis import charis
+from deeplfm.paper.datasets.charis import charis, charis_record
 
 module = sys.modules[charis.__module__]
 SHARED = Path(__file__).parents[4] / "shared" / "data"
@@ -62,6 +62,7 @@ def rounding(samples: Any) -> Any:
 
 def test_the_first_thousand_samples(folder: Path, samples: Any) -> None:
     series = charis(path=folder)
+    np.testing.assert_array_equal(charis_record("charis6", 7, folder).values, series.values)
     assert series.names == ("ABP", "ECG", "ICP")
     np.testing.assert_array_equal(series.times, np.linspace(0, 1, 1000))
     expected = standardised(samples[:1000])

@@ -28,6 +28,7 @@ from deeplfm.registry import arguments_of
 from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.regressor.devices import checked_device, checked_dtype
+from deeplfm.regressor.formats import FORMAT
 from deeplfm.regressor.settings import to_json
 from deeplfm.shapes import check_count
 
@@ -186,7 +187,7 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tensors |= {f"history.{n}": torch.tensor(column) for n, column in fitted.history.items()}
         files.save_tensors(folder / NUMBERS, tensors)
         settings = {
-            "format": saving.FORMAT,
+            "format": FORMAT,
             "baseline": type(self).__name__,
             "parameters": to_json(parameters),
             "input_names": list(fitted.input_names),

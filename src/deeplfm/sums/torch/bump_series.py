@@ -25,7 +25,7 @@ _MARGIN = 1e3
 
 
 class Series(NamedTuple):
-    """Waves about the middle of the points: frequencies [K], and weights of cos and sin [S, K, D]."""
+    """Waves about the middle of the points: their frequencies, and the weights of cos and sin."""
 
     middle: float
     frequency: Float[Tensor, " K"]
