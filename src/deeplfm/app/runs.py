@@ -52,8 +52,8 @@ def fit_run(
     Of several processes the first reads, says and writes; what the others do is "followed".
     """
     device, _ = model.check_settings()
-    company = join(device)
-    data = company.share_work(lambda: _begun(source, model, out, resume, say))
+    processes = join(device)
+    data = processes.share_work(lambda: _begun(source, model, out, resume, say))
     if data is not None:
         checkpoints = out / _CHECKPOINTS
         if isinstance(data, Stored):
@@ -62,10 +62,10 @@ def fit_run(
             model.fit(*data, checkpoints=checkpoints)
         if model.fitted_.steps < model.training.steps and not model.training.held_out:
             return "interrupted"
-        if company.leads:
+        if processes.leads:
             model.save(out)
             shutil.rmtree(checkpoints, ignore_errors=True)
-    return "done" if company.leads else "followed"
+    return "done" if processes.leads else "followed"
 
 
 def _begun(
