@@ -246,7 +246,7 @@ def _check_no_gaps(column: "pd.Series[Any]", path: Path) -> None:
 
 
 def _harmless(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would run."""
+    """The text, with an apostrophe before what a spreadsheet would run."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

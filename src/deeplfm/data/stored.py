@@ -165,7 +165,7 @@ def _write_header(stream: BinaryIO, rows: int, width: int) -> None:
 
 
 class _Moments:
-    """Of columns that come in pieces: what is observed, its mean, spread and range."""
+    """Count, mean, spread and range of what is observed in columns that come in chunks."""
 
     def __init__(self, width: int) -> None:
         self.count, self.mean, self.squares = (np.zeros(width) for _ in range(3))

@@ -125,7 +125,7 @@ class FittedModel:
         return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer makes: the outputs for the last one."""
+        """The names of what a layer makes: those of the outputs for the last one."""
         stack = self.members[0].stack
         if layer == len(stack) - 1:
             return self.output_names
@@ -137,7 +137,7 @@ class FittedModel:
         return kind.force_names(self.function_names(layer), self.names_below(layer))
 
     def names_below(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer sees: hidden functions first, then the inputs that re-enter."""
+        """The names of what a layer sees: hidden functions, then the inputs that re-enter."""
         if layer == 0:
             return self.input_names
         seen = (*self.function_names(layer - 1), *self.input_names)
