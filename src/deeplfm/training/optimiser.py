@@ -44,7 +44,7 @@ class AdamW:
             tensor.zero_()
 
     def state(self) -> dict[str, Tensor]:
-        """Of the parameters that were updated: their names are their places."""
+        """The moments of the parameters that were updated, named by their places."""
         return {
             f"{index}.{name}": tensor.clone()
             for index, count in enumerate(self._updates.tolist())
