@@ -88,7 +88,8 @@ class NegativeBinomial(Likelihood):
         return f.exp()
 
     def variance(self, f: Tensor) -> Tensor:
-        return f.exp() + (2 * f).exp() / self.size()
+        below: Tensor = f.exp() + (2 * f).exp() / self.size()
+        return below
 
 
 DAYS = np.arange(160.0)
@@ -253,7 +254,7 @@ def test_a_likelihood_with_a_parameter_learns_it(tmp_path: Path) -> None:
     assert 1 < found[0] < 4
     assert found[1] > 10 * found[0]
     p = rough.predictive(DAYS, num_samples=20)
-    parts = scipy.stats.nbinom(found, found / (found + np.exp(p.samples)))
+    parts: Any = scipy.stats.nbinom(found, found / (found + np.exp(p.samples)))
     np.testing.assert_allclose(p.log_density(counts), np.log(parts.pmf(counts).mean(0)), rtol=1e-6)
     np.testing.assert_allclose(p.cdf(counts), parts.cdf(counts).mean(0), rtol=1e-6)
     np.testing.assert_allclose(p.std**2, parts.var().mean(0) + parts.mean().var(0), rtol=1e-6)
