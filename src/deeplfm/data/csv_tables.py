@@ -71,7 +71,7 @@ def read_chunks(
 
 
 def write_table(frame: "pd.DataFrame", path: Path) -> None:
-    """As Parquet or CSV, by the ending of the name; whole or not at all."""
+    """Write a table as Parquet or CSV, by the ending of the name; whole or not at all."""
     if path.suffix.lower() in _PARQUET:
         _with_pyarrow(
             lambda: files.write_whole(path, lambda part: frame.to_parquet(part, index=False))

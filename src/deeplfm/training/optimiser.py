@@ -94,7 +94,7 @@ class AdamW:
         )
 
     def _named(self, index: int) -> dict[str, Tensor]:
-        """As in files."""
+        """The state of one parameter, by the names that files have for it."""
         return {
             "step": self._counts[index],
             "exp_avg": self._means[index],

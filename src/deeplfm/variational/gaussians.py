@@ -59,7 +59,7 @@ class VariationalGaussian(nn.Module, ABC):
 
     @abstractmethod
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """[S, ..., F]."""
+        """Draws of w, [S, ..., F]."""
 
     @abstractmethod
     def kl(self) -> Tensor:
