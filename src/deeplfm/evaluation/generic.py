@@ -83,7 +83,7 @@ def crossing(components: "Components", level: float) -> Values:
 
 
 def least_whole(components: "Components", level: float) -> Values:
-    """By bisection: P(Y ≤ low) < level ≤ P(Y ≤ high) throughout."""
+    """Quantiles by bisection: P(Y ≤ low) < level ≤ P(Y ≤ high) throughout."""
     low, _, high = components.search_range(level)
     while (high - low > 1).any():
         middle = np.floor((low + high) / 2)

@@ -218,6 +218,6 @@ class FourierDLFM(Recipe):
 
 
 def _randomise(values: Tensor, generator: torch.Generator | None) -> None:
-    """From N(0, 1)."""
+    """Replace the values by draws from N(0, 1)."""
     with torch.no_grad():
         values.copy_(torch.randn(values.shape, generator=generator, dtype=torch.float64))

@@ -18,7 +18,7 @@ from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.covariances import force_covariance, output_covariance
 from deeplfm.shapes import Memory, as_tensors, check_finite, check_shape
-from deeplfm.variational.parameters import Quantity, as_company
+from deeplfm.variational.parameters import Quantity, in_type_of
 
 
 @final
@@ -59,7 +59,7 @@ class LatentForceKernel(nn.Module):
         self.memory: Memory = memory
         systems = _as_list(greens_functions)
         known = [one.poles().real for one in systems if one.order > 0]
-        ell = Quantity("lengthscale", as_company(lengthscale, known), learn=learn)
+        ell = Quantity("lengthscale", in_type_of(lengthscale, known), learn=learn)
         if ell.start.ndim not in (0, 2):
             raise InputError(
                 f"lengthscale must be a number or [Q, P]; got {tuple(ell.start.shape)}. "
