@@ -70,7 +70,7 @@ class _Response(torch.autograd.Function):
 
 
 def _weights(coefficients: Tensor, sensitivities: Tensor, together: bool) -> Tensor:
-    """Weights of the bumps for each output, [S, D, Q2, M]; forces with the same bumps are added up."""
+    """Weights of bumps, [S, D, Q2, M]; those of forces with the same bumps are added up."""
     if together and coefficients.shape[1] > 1:
         return torch.matmul(sensitivities, coefficients)[:, :, None]
     return sensitivities[..., None] * coefficients[:, None]

@@ -48,7 +48,7 @@ def respond_backward(
     P: tl.constexpr, OWN: tl.constexpr, Q: tl.constexpr, R: tl.constexpr,
     ROOT: tl.constexpr, TAIL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """Gradients in the parameters, from those in H', H'', ω [G, P, 3QR] and, after them, parts of the gradient in γ.
+    """Gradients in the parameters, from those in H', H'', ω [G, P, 3QR] and parts of that in γ.
 
     Of a sample's own inputs that is one part, and one number follows that is not looked at.
     """
