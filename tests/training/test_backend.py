@@ -19,7 +19,10 @@ def refuse(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize(
     "recipe",
-    [dlfm.FourierDLFM(num_features=6), dlfm.InducingDLFM(num_inducing=8, num_basis=8)],
+    [
+        dlfm.FourierDLFM(num_features=6),
+        dlfm.InducingDLFM(num_inducing=8, num_basis=8, weight_init="prior"),
+    ],
     ids=["fourier", "inducing"],
 )
 def test_plain_is_plain_everywhere(recipe: Any) -> None:
