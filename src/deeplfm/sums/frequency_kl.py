@@ -26,12 +26,6 @@ def frequency_kl(
     return 0.5 * ((ell * mean).square() + torch.expm1(twice) - twice).sum()
 
 
-def _by_torch(*arguments: Any) -> Tensor:
-    from deeplfm.sums.torch.frequency_kl import frequency_divergence
-
-    return frequency_divergence(*arguments)
-
-
 def _by_triton(*arguments: Any) -> Tensor:
     from deeplfm.sums.triton.frequencies import frequency_kl
 
@@ -39,4 +33,3 @@ def _by_triton(*arguments: Any) -> Tensor:
 
 
 frequency_kl.add("triton", _by_triton)
-frequency_kl.add("torch", _by_torch)
