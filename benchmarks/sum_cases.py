@@ -194,6 +194,9 @@ CASES: dict[str, Case] = {
     "physio, forces of layer 1": Case(
         sums.force_response_sum, forces(1000, 1, 3, own=False), options=APPROXIMATE
     ),
+    "toy, forces of layer 1": Case(
+        sums.force_response_sum, forces(500, 1, 3, own=False), options=APPROXIMATE
+    ),
     "toy, forces": Case(sums.force_response_sum, forces(500, 3, 1), options=APPROXIMATE),
     "physio, bumps": Case(sums.bump_sum, bumps(FIRST, 1000, 3, 3, own=True), options=APPROXIMATE),
     "physio, predicted bumps": Case(

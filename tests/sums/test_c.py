@@ -13,9 +13,10 @@ from deeplfm.responses.bumps import bump_response
 from deeplfm.sums import fastest
 from deeplfm.sums.c import build, library
 from deeplfm.sums.c.bumps import first_order_bump_sums
+from deeplfm.sums.c.force_response import first_order_response
 from deeplfm.sums.c.planes import plane_sum
 from kernels_as_written import EPS, compare, uniform
-from written_sums import bumps_as_written
+from written_sums import bumps_as_written, wave_weights_as_written
 
 FLOAT = torch.float32
 needs_kernels = pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
@@ -162,6 +163,49 @@ def test_long_phases_keep_their_rounding() -> None:
     for cosine, sine, wanted in ((0 * one, one, phase.sin()), (one, 0 * one, phase.cos())):
         error = (plane_sum(x, omega, cosine, sine).double() - wanted).abs()
         assert bool((error <= EPS[FLOAT] * (3 * phase.abs() + 16)).all())
+
+
+def answer(x: Tensor, theta: Tensor, *others: Tensor) -> Tensor:
+    return first_order_response(x, theta[None], phases(theta)[None], *others)
+
+
+def answer_as_written(
+    x: Tensor, theta: Tensor, amplitude: Tensor, centers: Tensor, scale: Tensor,
+    coefficients: Tensor, decay: Tensor, sensitivities: Tensor,
+) -> Tensor:  # fmt: skip
+    turned = wave_weights_as_written(theta, phases(theta).double(), decay, sensitivities, amplitude)
+    waves = planes_as_written(x, theta.flatten(0, 1), turned.real, -turned.imag)
+    weights = sensitivities[..., None] * coefficients[:, None]  # S D Q M
+    return waves + bumps_as_written(x, centers, scale, decay, weights)
+
+
+def phases(theta: Tensor) -> Tensor:
+    """The same in any type."""
+    return uniform(*theta.shape[:2], low=0, high=6, seed=4).float()
+
+
+# As for bumps, and each weight of a wave is a product of P quotients.
+@needs_kernels
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    ("forces", "sets", "inputs", "outputs", "samples"),
+    [(2, 2, 2, 3, 4), (3, 1, 1, 2, 9), (1, 1, 3, 1, 2)],
+)
+def test_answers_of_drawn_forces(
+    forces: int, sets: int, inputs: int, outputs: int, samples: int, shared: bool
+) -> None:
+    arguments = [
+        uniform(1 if shared else samples, 70, inputs, low=-2, high=2),
+        uniform(forces, 5, inputs, low=-3, high=3),
+        uniform(samples, forces, 5, seed=2),
+        uniform(sets, 4, inputs, low=-2, high=2),
+        uniform(sets, inputs, low=0.3, high=1.5),
+        uniform(samples, forces, 4, seed=3),
+        uniform(outputs, inputs, low=0.3, high=3),
+        uniform(outputs, forces, seed=1),
+    ]
+    roundings = 32 * inputs * forces * 9 + 64
+    compare(answer, answer_as_written, arguments, FLOAT, roundings, terms=1.0, device="cpu")
 
 
 @needs_kernels

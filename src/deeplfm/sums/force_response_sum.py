@@ -109,6 +109,13 @@ def _is_first_order(dynamics: Dynamics, x: Tensor, theta: Tensor, *others: Any, 
     return fits and dynamics.factors[0][0].shape == (len(others[5]), x.shape[-1])
 
 
+def _by_c(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor:
+    from deeplfm.sums.c.force_response import first_order_response
+
+    arguments: Any = (*others[:6], *_first_order(dynamics, others[6]))
+    return first_order_response(x, *arguments)
+
+
 def _by_triton(
     dynamics: Dynamics, x: Tensor, *others: Any, backend: Backend, approximate: bool = False
 ) -> Tensor:
@@ -124,4 +131,5 @@ def _by_triton(
     return bumps + plane_wave_sum.by(backend, x, theta.flatten(1, 2), cosine, sine)
 
 
+force_response_sum.add("c", _by_c, fits=_is_first_order)
 force_response_sum.add("triton", _by_triton, fits=_is_first_order)

@@ -51,7 +51,7 @@ class Bumps(Job):
 
 
 class Planes(Job):
-    """`planes.c`."""
+    """`planes.c`, sums of waves."""
 
     _fields_ = (
         ("split", Split),
@@ -61,6 +61,17 @@ class Planes(Job):
         *((name, ARRAY) for name in ("omega", "cosine", "sine", "out", "gradient")),
         *((name, LONG) for name in ("g_s", "g_n", "g_c")),
         *((name, ARRAY) for name in ("by_x", "by_omega", "by_weights")),
+    )
+
+
+class WaveWeights(Job):
+    """`planes.c`, weights of waves."""
+
+    _fields_ = (
+        *((name, INT) for name in ("samples", "inputs", "outputs", "forces", "count")),
+        *((name, ARRAY) for name in ("omega", "phase", "decay", "sensitivities", "amplitude")),
+        *((name, ARRAY) for name in ("cosine", "sine")),
+        *((f"by_{name}", ARRAY) for name in ("omega", "decay", "sensitivities", "amplitude")),
     )
 
 
@@ -112,6 +123,7 @@ class Matheron(Job):
 JOBS: dict[str, type[ctypes.Structure]] = {
     "bumps": Bumps,
     "planes": Planes,
+    "wave_weights": WaveWeights,
     "fourier": Fourier,
     "lookup": Lookup,
     "matheron": Matheron,

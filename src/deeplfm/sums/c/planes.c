@@ -1,8 +1,10 @@
-/* Sums of plane waves, which run along all inputs at once.
+/* Sums of plane waves, which run along all inputs at once, and the weights that an ODE gives them.
 
        sums[s,n,c] += sum_b cos(omega_b x_n) cosine[s,b,c] + sin(omega_b x_n) sine[s,b,c]
 
    No wave is kept: a task walks over them with a block of points in the nearest cache. */
+#include <complex.h>
+
 #include "maths.h"
 #include "tasks.h"
 
@@ -155,4 +157,68 @@ int plane_sums_backward(const Job *job, int threads) {
     return 1;
 }
 
+/* What a first-order ODE makes of a draw of the prior: weights of cos and sin,
+
+       cosine - j sine = sensitivity[d,q] amplitude[s,q,b] e^{j phase_b} / prod_p (decay_dp + j omega_bp)
+
+   each [S,B,D]. Small: on one thread, in double precision. */
+typedef struct {
+    int samples, inputs, outputs, forces, count;
+    const float *omega, *phase, *decay, *sensitivities, *amplitude; /* [QB,P] [QB] [D,P] [D,Q] [S,QB] */
+    float *cosine, *sine;                                          /* with gradients: these in turn */
+    float *by_omega, *by_decay, *by_sensitivities, *by_amplitude;
+} WaveWeights;
+
+static double complex answer(const WaveWeights *job, int b, int d) {
+    int P = job->inputs;
+    double complex value = cexp(I * (double)job->phase[b]);
+    for (int p = 0; p < P; p++) value /= job->decay[d * P + p] + I * job->omega[b * P + p];
+    return value;
+}
+
+int wave_weights(const WaveWeights *job, int threads) {
+    (void)threads;
+    int Q = job->forces, B = Q * job->count;
+    for (int b = 0; b < B; b++)
+        for (int d = 0; d < job->outputs; d++) {
+            double complex value = answer(job, b, d) * job->sensitivities[d * Q + b / job->count];
+            double real = creal(value), imag = cimag(value);
+            for (int s = 0; s < job->samples; s++) {
+                long at = ((long)s * B + b) * job->outputs + d;
+                float amplitude = job->amplitude[(long)s * B + b];
+                job->cosine[at] = (float)(amplitude * real);
+                job->sine[at] = (float)(-amplitude * imag);
+            }
+        }
+    return 1;
+}
+
+/* `by_omega`, `by_decay`, `by_sensitivities` and `by_amplitude` start at zero. */
+int wave_weights_backward(const WaveWeights *job, int threads) {
+    (void)threads;
+    int Q = job->forces, B = Q * job->count, P = job->inputs;
+    for (int b = 0; b < B; b++)
+        for (int d = 0; d < job->outputs; d++) {
+            int q = b / job->count;
+            double complex value = answer(job, b, d), total = 0;
+            float sensitivity = job->sensitivities[d * Q + q];
+            for (int s = 0; s < job->samples; s++) {
+                long at = ((long)s * B + b) * job->outputs + d;
+                double complex gradient = job->cosine[at] + I * job->sine[at];
+                total += job->amplitude[(long)s * B + b] * gradient;
+                job->by_amplitude[(long)s * B + b] += (float)(sensitivity * creal(gradient * value));
+            }
+            total *= value;
+            job->by_sensitivities[d * Q + q] += (float)creal(total);
+            total *= sensitivity;
+            for (int p = 0; p < P; p++) {
+                double complex pole = job->decay[d * P + p] + I * job->omega[b * P + p];
+                job->by_decay[d * P + p] -= (float)creal(total / pole);
+                job->by_omega[b * P + p] += (float)cimag(total / pole);
+            }
+        }
+    return 1;
+}
+
 long size_of_planes(void) { return sizeof(Job); }
+long size_of_wave_weights(void) { return sizeof(WaveWeights); }

@@ -1,8 +1,12 @@
-"""Sums of plane waves, compiled (`planes.c`).
+"""Sums of plane waves, compiled (`planes.c`), and the weights that a first-order ODE gives them.
 
-sums[s,n,c] = Σ_b cos(ω_b·x_sn) cosine[s,b,c] + sin(ω_b·x_sn) sine[s,b,c]
+    sums[s,n,c] = Σ_b cos(ω_b·x_{sn}) cosine[s,b,c] + sin(ω_b·x_{sn}) sine[s,b,c]
+    cosine - j sine = sensitivity_{dq} amplitude_{sqb} e^{jβ_{qb}} Π_p 1/(γ_{dp} + jω_{qbp})
+
+What is not a node of the graph adds to given tensors.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -10,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.jobs import Planes
+from deeplfm.sums.c.jobs import Planes, WaveWeights
 from deeplfm.sums.c.library import call, split_of
 
 
@@ -72,3 +76,41 @@ def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Planes
     job.fill(x=x, omega=omega, cosine=cosine, sine=sine)
     job.x_s, job.x_n, job.x_p = x.stride()
     return job, x.shape[0] * x.shape[1] * waves
+
+
+def wave_weights(
+    theta: Float[Tensor, "1 Q B P"],
+    phase: Float[Tensor, "1 Q B"],
+    decay: Float[Tensor, "D P"],
+    sensitivities: Float[Tensor, "D Q"],
+    amplitude: Float[Tensor, "S Q B"],
+) -> tuple[Float[Tensor, "S W D"], Float[Tensor, "S W D"]]:
+    """Weights of cos and sin, W = QB; no node."""
+    parts = (theta, phase, decay, sensitivities, amplitude)
+    job = _weights_job(parts)
+    shape = (len(amplitude), phase.numel(), len(decay))
+    cosine, sine = theta.new_empty(shape), theta.new_empty(shape)
+    job.fill(cosine=cosine, sine=sine)
+    call("wave_weights", job, 0)
+    return cosine, sine
+
+
+def wave_weights_backward(
+    parts: Sequence[Tensor], by_cosine: Tensor, by_sine: Tensor, by: Sequence[Tensor]
+) -> None:
+    """Gradients in all but the phase, added to `by`."""
+    job = _weights_job(parts)
+    job.fill(cosine=by_cosine, sine=by_sine)
+    job.by_omega, job.by_decay, job.by_sensitivities, job.by_amplitude = (
+        part.data_ptr() for part in by
+    )
+    call("wave_weights_backward", job, 0)
+
+
+def _weights_job(parts: Sequence[Tensor]) -> WaveWeights:
+    theta, phase, decay, sensitivities, amplitude = parts
+    _, forces, count, inputs = theta.shape
+    job = WaveWeights(len(amplitude), inputs, len(decay), forces, count)
+    job.fill(omega=theta, phase=phase, decay=decay)
+    job.fill(sensitivities=sensitivities, amplitude=amplitude)
+    return job
