@@ -112,8 +112,17 @@ def _is_smooth(dynamics: Dynamics, x: Tensor, *others: Any, approximate: bool = 
     return others[3] == "infinite" and approximate and x.numel() > 0
 
 
-def _is_smooth_over_one_input(dynamics: Dynamics, x: Tensor, *others: Any, **options: Any) -> bool:
-    return x.shape[-1] == 1 and _is_smooth(dynamics, x, *others, **options)
+def _oscillates(dynamics: Dynamics, x: Tensor, *others: Any, **options: Any) -> bool:
+    """Polynomials need bumps, which complex poles make slow; a series is over one input."""
+    one_input = x.shape[-1] == 1
+    return one_input and dynamics.order > 1 and _is_smooth(dynamics, x, *others, **options)
+
+
+def _is_first_order_over_one_input(
+    dynamics: Dynamics, x: Tensor, *others: Any, **options: Any
+) -> bool:
+    one_input = x.shape[-1] == 1
+    return one_input and dynamics.order == 1 and _is_smooth(dynamics, x, *others, **options)
 
 
 def _by_c(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor:
@@ -148,5 +157,7 @@ def _by_polynomials(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Te
 
 bump_sum.add("c", _by_c, fits=_is_first_order)
 bump_sum.add("triton", _by_triton, fits=_is_first_order)
-bump_sum.add("torch", _by_series, fits=_is_smooth_over_one_input)
+bump_sum.add("torch", _by_series, fits=_oscillates)
 bump_sum.add("torch", _by_polynomials, fits=_is_smooth)
+# Where a record is too long for polynomials.
+bump_sum.add("torch", _by_series, fits=_is_first_order_over_one_input, name="_by_long_series")
