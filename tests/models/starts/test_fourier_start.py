@@ -14,7 +14,7 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
-from deeplfm.models.starts.base import evenly, posterior_of_weights
+from deeplfm.models.starts.base import posterior_of_weights
 from deeplfm.models.starts.fourier import (
     _HIDDEN_NOISE,
     features_at,
@@ -247,10 +247,3 @@ def test_frequencies_start_where_told_at_the_least_kl() -> None:
     torch.testing.assert_close(fixed.draw(3)[0], omega)
     fixed.lengthscale.set(2 * lengthscale)
     torch.testing.assert_close(fixed.draw(3)[0], omega / 2)
-
-
-def test_large_data_are_thinned_evenly() -> None:
-    x = np.random.default_rng(0).permutation(20_000)[:, None] / 20_000
-    thin, y = evenly(x, x)
-    assert thin.shape == y.shape == (5000, 1)
-    assert np.diff(thin[:, 0]).max() < 6 / 20_000

@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from deeplfm.models.starts.oscillation import dominant_oscillation, projection_angles
+from deeplfm.models.starts.oscillation import (
+    Oscillation,
+    dominant_oscillation,
+    projection_angles,
+)
 
 
 def beats(drift: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -53,7 +57,16 @@ def test_projections_are_cosines_at_different_angles() -> None:
     assert found is not None
     values = found.projections(3)
     assert values.shape == (900, 3)
-    np.testing.assert_allclose(values[:, 0], found.values.real)
+    phase = np.angle(found.values)
+    for k, angle in enumerate(projection_angles(3)):
+        np.testing.assert_allclose(values[:, k], np.cos(phase - angle), atol=1e-12)
+    assert len(set(projection_angles(3))) == 3
+
+
+def test_the_bandwidth_is_the_deviation_of_the_power() -> None:
+    """Lines at -2, 0 and 4 of amplitude 1, 3 and 2: powers of 1, 9 and 4."""
+    lines = Oscillation(50.0, np.ones(1, complex), np.array([-2.0, 0, 4]), np.array([1.0, 3, 2]))
+    assert lines.bandwidth == pytest.approx(math.sqrt((1 * 4 + 4 * 16) / 14))
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8])

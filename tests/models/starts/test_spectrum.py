@@ -80,3 +80,36 @@ def test_the_power_is_that_of_lomb_and_scargle() -> None:
     expected = lombscargle(times, values, 1.5 * multiples)
     power = _lomb_scargle(1.5 * (times - 0.3), values, multiples)
     np.testing.assert_allclose(power, expected, rtol=1e-9, atol=1e-11 * expected.max())
+
+
+def test_the_grid_ends_where_the_densest_output_allows() -> None:
+    """At π over its median spacing; a step is a quarter of what the span resolves."""
+    x = np.linspace(0, 1, 201)
+    y = np.stack([np.sin(40 * x), np.sin(90 * x)], axis=1)
+    y[np.arange(201) % 5 > 0, 1] = np.nan
+    omega, _ = periodogram(x, y)
+    assert omega[-1] == pytest.approx(math.pi * 200, abs=math.pi)
+    assert np.diff(omega) == pytest.approx(math.pi / 2)
+    sparse, _ = periodogram(x[::5], y[::5])
+    assert sparse[-1] == pytest.approx(math.pi * 40, abs=math.pi)
+
+
+def test_what_noise_alone_would_show_is_no_power() -> None:
+    """A tone in white noise: nearly all that is left stands next to the tone."""
+    random = np.random.default_rng(5)
+    x = np.linspace(0, 1, 600)
+    noisy = np.sin(200 * x) + random.standard_normal(600)
+    omega, power = periodogram(x, noisy[:, None])
+    assert power[np.abs(omega - 200) < 4 * math.pi].sum() > 0.95
+    assert (power == 0).mean() > 0.9
+
+
+def test_drawn_frequencies_lie_between_the_lines_of_the_grid() -> None:
+    """Lines of the grid alone would all repeat after the span."""
+    x, y = tones()
+    omega, _ = periodogram(x, y)
+    drawn = spectral_frequencies(x, y, (400,), torch.Generator().manual_seed(0)).abs().numpy()
+    step = omega[1] - omega[0]
+    within = (drawn - omega[0]) / step % 1
+    counts = np.histogram(within, bins=4, range=(0, 1))[0]
+    assert np.abs(counts - 100).max() < 5 * math.sqrt(400 * 0.25 * 0.75)
