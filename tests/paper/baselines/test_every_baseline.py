@@ -41,7 +41,7 @@ def model(request: Any) -> Baseline:
     return entry.cls(**entry.smoke, progress=False)
 
 
-def subclasses(cls: type) -> Iterator[type]:
+def subclasses(cls: Any) -> Iterator[Any]:
     yield cls
     for below in cls.__subclasses__():
         yield from subclasses(below)

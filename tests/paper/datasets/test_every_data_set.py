@@ -31,7 +31,7 @@ def load(name: str, record: str, seed: int = 0) -> Any:
 
 
 def equal(one: Observations, other: Observations) -> bool:
-    arrays = [(one.inputs, other.inputs), (one.values, other.values)]
+    arrays: list[tuple[Any, Any]] = [(one.inputs, other.inputs), (one.values, other.values)]
     arrays += [(mask, other.tests[name]) for name, mask in one.tests.items()]
     return all(np.array_equal(a, b, equal_nan=True) for a, b in arrays)
 
