@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from deeplfm.evaluation.predictive import Predictive
+from mixtures import mixture
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.permutation(np.linspace(0, 2, 30))
@@ -18,7 +19,9 @@ def prediction(names: tuple[str, ...] = ("abp", "ecg"), noise: float = 0.3) -> P
     samples = np.nan_to_num(Y, nan=0.5) + 0.2 * np.random.default_rng(1).standard_normal(
         (20, 30, 2)
     )
-    return Predictive(samples, np.full(2, noise), None, names)
+    if noise == 0:
+        return Predictive.without_noise(samples, names)
+    return mixture(samples, np.full(2, noise), None, names)
 
 
 def line(axes: Axes, label: str) -> Any:

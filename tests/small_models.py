@@ -6,7 +6,7 @@ import torch
 
 import deeplfm as dlfm
 from deeplfm.layers import FourierLayer
-from deeplfm.likelihoods import Gaussian
+from deeplfm.likelihoods import AdditiveNoise, Gaussian
 from deeplfm.models import Concatenate, DeepLFM
 from deeplfm.objectives import Batch
 
@@ -21,6 +21,12 @@ def shallow(weights: Any, **options: Any) -> tuple[DeepLFM, FourierLayer, Batch]
     x = torch.rand(25, 1, dtype=torch.float64, generator=generator)
     y = torch.sin(9 * x) + 0.2 * torch.randn(25, 1, dtype=torch.float64, generator=generator)
     return model, layer, Batch(x, y, torch.ones_like(y, dtype=torch.bool), 25)
+
+
+def noise_variance(model: DeepLFM) -> torch.Tensor:
+    """σ² [D] of a model whose noise is added to its functions."""
+    assert isinstance(model.likelihood, AdditiveNoise)
+    return model.likelihood.noise_variance
 
 
 def deep(**options: Any) -> DeepLFM:

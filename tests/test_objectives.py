@@ -12,7 +12,7 @@ from deeplfm.layers.fourier_paths import FourierPath
 from deeplfm.models import Concatenate
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.objectives import Batch, elbo, multi_sample
-from small_models import deep, deep_batch, shallow
+from small_models import deep, deep_batch, noise_variance, shallow
 
 
 def sigma_points(layer: FourierLayer) -> DeepPath:
@@ -20,14 +20,14 @@ def sigma_points(layer: FourierLayer) -> DeepPath:
     mean, factor = layer.weights.mean[0], layer.weights.factor[0]
     steps = math.sqrt(len(mean)) * factor.mT
     weights = torch.cat([mean + steps, mean - steps])[:, None]
-    path = FourierPath(layer, layer.frequencies.draw(1), weights)
+    path = FourierPath(layer.waves(layer.frequencies.draw(1)), weights, None, layer.offset)
     return DeepPath((path,), Concatenate(), len(weights))
 
 
 @pytest.mark.parametrize("weights", ["full", "diagonal"])
 def test_best_elbo_over_weights_is_the_evidence(weights: str) -> None:
     model, layer, batch = shallow(weights, frequencies="prior_draws")
-    noise = model.likelihood.noise_variance.item()
+    noise = noise_variance(model).item()
     with torch.no_grad():
         phi = layer.features(batch.x[None], layer.frequencies.draw(1))[0, :, 0].flatten(-2)
         precision = torch.eye(12, dtype=torch.float64) + phi.mT @ phi / noise
@@ -53,7 +53,7 @@ def test_best_elbo_over_weights_is_the_evidence(weights: str) -> None:
 def test_resampled_frequencies_bound_the_evidence() -> None:
     """ELBO ≤ log mean_k N(y; 0, Φ_kΦ_kᵀ + σ²I) with Ω_k from the prior; -rP shows the exact LFM."""
     model, layer, batch = shallow("full", frequencies="resampled")
-    noise = model.likelihood.noise_variance.item()
+    noise = noise_variance(model).item()
     generator = torch.Generator().manual_seed(5)
     eye = torch.eye(25, dtype=torch.float64)
     with torch.no_grad():

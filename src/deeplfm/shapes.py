@@ -20,7 +20,7 @@ from torch import Tensor
 from deeplfm.errors import InputError
 
 Memory: TypeAlias = Literal["infinite", "zero"]
-Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of its company
+Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of tensors there
 
 _COMPLEX_OF = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
@@ -149,7 +149,8 @@ def check_choices(settings: object) -> None:
 
     For `__post_init__`; a recipe has it from its base class.
     """
-    for name, choice in _choices(type(settings)).items():
+    kind: Any = type(settings)
+    for name, choice in _choices(kind).items():
         check_choice(name, getattr(settings, name), choice)
 
 

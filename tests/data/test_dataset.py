@@ -9,7 +9,9 @@ import scipy.sparse
 import torch
 
 import deeplfm as dlfm
-from deeplfm.data import dataset, fit_scaling, from_long
+from deeplfm.data import Scaling, dataset, fit_scaling, from_long
+from deeplfm.errors import InputError
+from own_likelihoods import Geometric, Laplace
 
 X = np.array([3.0, 5.0, 9.0, 7.0])
 Y = np.array([[1.0, np.nan], [2.0, 4.0], [np.nan, np.nan], [3.0, 8.0]])
@@ -62,6 +64,31 @@ def test_constant_columns_are_scaled_by_their_size() -> None:
         scaling = fit_scaling(dataset(np.ones((4, 1)), np.full(4, constant)))
         assert scaling.input_scale.tolist() == [1.0]
         assert scaling.target_std.tolist() == pytest.approx([scale])
+
+
+def test_targets_that_are_not_standardised_stay_as_they_are() -> None:
+    counts = np.array([[0.0, np.nan], [3, 100], [8, 120]])
+    scaling = fit_scaling(dataset(np.arange(3.0), counts), Geometric())
+    np.testing.assert_array_equal(scaling.targets(counts), counts)
+    near = scaling.to_functions(np.log(counts + 0.5))
+    np.testing.assert_allclose(np.nanmean(near, 0), 0, atol=1e-15)
+    np.testing.assert_allclose(np.nanstd(near, 0), 1)
+    np.testing.assert_allclose(scaling.functions(near), np.log(counts + 0.5))
+    with pytest.raises(InputError, match=r"whole numbers of 0 or more; got 0\.5 in 'y0'"):
+        fit_scaling(dataset(np.arange(3.0), counts[:, 0] + 0.5), Geometric())
+    standardised = fit_scaling(dataset(X, Y), Laplace()).arrays()
+    for name, array in fit_scaling(dataset(X, Y)).arrays().items():
+        np.testing.assert_array_equal(standardised[name], array)
+
+
+def test_scalings_that_were_saved_before_knew_targets_only() -> None:
+    scaling = fit_scaling(dataset(X, Y))
+    arrays = scaling.arrays()
+    again = Scaling.from_arrays(arrays)
+    old = {name: array for name, array in arrays.items() if not name.startswith("function")}
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(getattr(again, name), array)
+        np.testing.assert_array_equal(getattr(Scaling.from_arrays(old), name), array)
 
 
 def test_missing_values_of_pandas() -> None:

@@ -13,8 +13,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 import deeplfm as dlfm
-from deeplfm.greens_functions import GreensFunction
-from deeplfm.greens_functions.base import Linear
+from deeplfm.greens_functions import GreensFunction, Linear
 from reference.greens import greens, second_order_gradients
 
 RATIOS = [1.0, 1 + 1e-12, 1 - 1e-12, 1 + 1e-6, 1 - 1e-6, 1.001, 0.97, 0.1, 10.0]

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from deeplfm import plotting
 from deeplfm.errors import InputError
 from deeplfm.evaluation import metrics
-from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting.calibration import LEVELS, binomial_band
+from mixtures import mixture
 from pictures import RANDOM, X, Y, line, prediction, render, texts
 
 
@@ -52,15 +52,15 @@ def test_calibration_bands_hold_what_is_calibrated() -> None:
 
 
 def test_calibration_of_one_and_of_many_outputs() -> None:
-    one = Predictive(RANDOM.standard_normal((5, 30, 1)), np.ones(1))
+    one = mixture(RANDOM.standard_normal((5, 30, 1)), np.ones(1))
     assert texts(plotting.plot_calibration(one, X)[1]) == ["if calibrated", "all targets"]
-    many = Predictive(RANDOM.standard_normal((5, 30, 12)), np.ones(12))
+    many = mixture(RANDOM.standard_normal((5, 30, 12)), np.ones(12))
     y = many.samples[0].copy()
     y[:, 3] = np.nan  # never observed
     _, coverage = plotting.plot_calibration(many, y)
     assert texts(coverage) == ["if calibrated", "all targets", "each output"]
     assert len(coverage.lines) == 2 + 11
-    twins = Predictive(many.samples[:, :, :2], np.ones(2), None, ("same", "same"))
+    twins = mixture(many.samples[:, :, :2], np.ones(2), None, ("same", "same"))
     assert len(plotting.plot_calibration(twins, y[:, :2])[1].lines) == 2 + 2
 
 

@@ -21,6 +21,7 @@ from deeplfm import plotting
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting.canvas import written
+from mixtures import mixture
 from pictures import ORDER, RANDOM, X, Y, line, prediction, render, texts
 
 
@@ -72,7 +73,7 @@ def test_data_may_have_an_x_of_its_own() -> None:
 
 
 def test_one_output_takes_flat_data_and_one_axes() -> None:
-    p = Predictive(np.ones((3, 30, 1)), np.ones(1))
+    p = mixture(np.ones((3, 30, 1)), np.ones(1))
     figure = Figure()
     ax = figure.subplots()
     (found,) = plotting.plot_predictions(p, list(X), observed=pd.Series(Y[:, 1]), axes=ax)
@@ -100,7 +101,7 @@ def test_axes_given_are_axes_returned(model: dlfm.DeepLFMRegressor) -> None:
 
 @pytest.mark.parametrize("count", [1, 4, 7, 12, 14])
 def test_new_axes_are_as_many_as_outputs(count: int) -> None:
-    p = Predictive(RANDOM.standard_normal((5, 30, count)), np.zeros(count))
+    p = Predictive.without_noise(RANDOM.standard_normal((5, 30, count)))
     axes = plotting.plot_latent_forces(p, X)
     assert axes.shape == (count,)
     assert len(axes[0].figure.axes) == count  # no empty ones
@@ -192,7 +193,7 @@ def test_hostile_names() -> None:
     long = written("channel " * 20 + "7")
     assert len(long) == 40
     assert long.endswith("7")
-    p = Predictive(RANDOM.standard_normal((5, 30, 7)), np.ones(7), None, HOSTILE)
+    p = mixture(RANDOM.standard_normal((5, 30, 7)), np.ones(7), None, HOSTILE)
     axes = plotting.plot_predictions(p, X)
     render(axes)
     assert axes[2].get_title() == HOSTILE[2]

@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 import deeplfm as dlfm
 from deeplfm.data import Dataset, cardiac, dataset
+from deeplfm.evaluation import StudentTComponents
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
+from deeplfm.likelihoods import AdditiveNoise
 from deeplfm.models import Recipe
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.fitting import fit
@@ -70,6 +73,26 @@ def test_saved_and_loaded_it_predicts_the_same(
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("likelihood", [dlfm.Gaussian(), dlfm.StudentT(degrees=5.0)], ids=str)
+def test_members_of_a_mixture_keep_their_own_noise(likelihood: AdditiveNoise) -> None:
+    """7 samples of two members, the first 3 with little noise: in the user's units, by hand."""
+    training = replace(TRAINING, steps=2, restarts=3, combine="mixture")
+    model = fit(gappy(), replace(RECIPE, likelihood=likelihood), training)
+    variances = (0.01, 4.0)
+    for member, variance in zip(model.members, variances, strict=True):
+        member.likelihood.start_noise(torch.full((3,), variance))
+    p = model.predictive(gappy().x[:9], num_samples=7)
+    scale = np.nanstd(gappy().y, axis=0) * np.sqrt(np.repeat(variances, [3, 4]))[:, None, None]
+    family = stats.norm() if isinstance(likelihood, dlfm.Gaussian) else stats.t(5.0)
+    y = 5 + 20 * cardiac(120).values[:9]
+    density = (family.pdf((y - p.samples) / scale) / scale).mean(0)
+    np.testing.assert_allclose(p.log_density(y), np.log(density), rtol=1e-5)
+    spread = np.sqrt(p.samples.var(0) + family.var() * (scale**2).mean(0))
+    np.testing.assert_allclose(p.std, np.broadcast_to(spread, p.std.shape), rtol=1e-5)
+    (noise,) = model.noise().values()
+    np.testing.assert_allclose(noise, scale[[0, -1], 0].mean(0), rtol=1e-5)
+
+
 @pytest.mark.parametrize("treatment", ["fixed_noise", "resampled"])
 def test_other_recipes_are_saved_too(tmp_path: Path, treatment: Treatment) -> None:
     recipe = replace(
@@ -86,7 +109,9 @@ def test_other_recipes_are_saved_too(tmp_path: Path, treatment: Treatment) -> No
     save(model, tmp_path)
     again = load(tmp_path)
     assert np.array_equal(prediction(model), prediction(again))
-    assert again.predictive([1000.0]).degrees == 5.0
+    components = again.predictive([1000.0]).components
+    assert isinstance(components, StudentTComponents)
+    assert components.degrees == 5.0
 
 
 @both
@@ -215,8 +240,8 @@ def test_files_that_are_not_ours_are_refused(saved: Path, tmp_path: Path) -> Non
     with pytest.raises(dlfm.InputError, match="must hold a saved model"):
         load(tmp_path)
     settings = tmp_path / "model.json"
-    settings.write_text((saved / "model.json").read_text().replace('"format": 2', '"format": 99'))
-    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 2; got 99. Use a newer"):
+    settings.write_text((saved / "model.json").read_text().replace('"format": 3', '"format": 99'))
+    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 3; got 99. Use a newer"):
         load(tmp_path)
     settings.write_text("{")
     with pytest.raises(dlfm.InputError, match="must be JSON"):
@@ -232,6 +257,18 @@ def test_files_of_every_format_are_read(version: str) -> None:
     found = model.predictive(expected["x"], num_samples=3).samples
     np.testing.assert_allclose(found, expected["samples"], rtol=1e-9)
     assert dlfm.load(folder).predict(expected["x"]).shape == (4, 2)
+
+
+def test_the_words_of_an_older_format_are_those_of_today(tmp_path: Path) -> None:
+    """It was trained with what was called "native"; saved again, it is of the format of today."""
+    old = dlfm.load(Path(__file__).parent / "formats" / "2")
+    assert old.training.backend == old.fitted_.training.backend == "c"
+    assert old.history_["backend"].tolist() == ["c"] * 3
+    old.save(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "model.json").read_text())["format"] == 3
+    new = dlfm.load(tmp_path / "again")
+    assert new.history_["backend"].tolist() == ["c"] * 3
+    assert np.array_equal(new.predict([1.0, 2.0]), old.predict([1.0, 2.0]))
 
 
 @pytest.mark.usefixtures("without_shape_checks")

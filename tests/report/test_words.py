@@ -12,6 +12,7 @@ from deeplfm.report.names import distinct, short
 from deeplfm.report.predictions import evenly, scored_rows
 from deeplfm.report.scores import pooled, score
 from deeplfm.report.words import duration, number, sentence, settings
+from mixtures import mixture
 from report.pages import HOSTILE
 
 
@@ -119,7 +120,7 @@ def test_scores_agree_with_the_metrics_and_stay_defined() -> None:
     random = np.random.default_rng(0)
     y = random.standard_normal((200, 3))
     samples = y[None] + random.standard_normal((40, 200, 3))
-    predictive = dlfm.Predictive(samples, np.array([0.5, 0.5, 0.5]))
+    predictive = mixture(samples, np.array([0.5, 0.5, 0.5]))
     y[50:, 0] = np.nan
     first, second, _ = score(y, predictive)
     for probability in (0.5, 0.9):
@@ -143,8 +144,8 @@ def test_crps_of_heavy_tails_is_close_to_the_integral() -> None:
     random = np.random.default_rng(0)
     samples = np.repeat(0.5 * random.standard_normal((200, 1, 1)), 20, axis=1)  # at every y alike
     y = random.standard_normal((20, 1))
-    found = score(y, dlfm.Predictive(samples, np.array([0.6]), 5.0))[0].crps
+    found = score(y, mixture(samples, np.array([0.6]), 5.0))[0].crps
     z = np.linspace(-40, 40, 4001)[:, None]
-    below = dlfm.Predictive(np.repeat(samples[:, :1], 4001, axis=1), np.array([0.6]), 5.0).cdf(z)
+    below = mixture(np.repeat(samples[:, :1], 4001, axis=1), np.array([0.6]), 5.0).cdf(z)
     exact = ((below - (z >= y.T)) ** 2).sum(0) * 0.02
     assert found == pytest.approx(exact.mean(), rel=0.05)

@@ -11,11 +11,11 @@ import deeplfm as dlfm
 from deeplfm.data import files
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM, NoSkip
-from deeplfm.objectives import Batch
+from deeplfm.objectives import Batch, elbo
 from deeplfm.training import Stage, Trainer, Training
 from deeplfm.training.loop import CHECK_EVERY
 from deeplfm.training.optimiser import AdamW
-from small_models import deep, deep_batch, shallow
+from small_models import deep, deep_batch, noise_variance, shallow
 
 
 def trained(steps: int, seed: int = 0, **options: Any) -> Trainer:
@@ -35,7 +35,7 @@ def test_it_learns_the_evidence() -> None:
     for parameter in (*layer.parameter_groups()["hyperparameters"], *model.likelihood.parameters()):
         parameter.requires_grad_(False)
     layer.offset.requires_grad_(False)
-    noise = model.likelihood.noise_variance.item()
+    noise = noise_variance(model).item()
     with torch.no_grad():
         phi = layer.features(batch.x[None], layer.frequencies.draw(1))[0, :, 0].flatten(-2)
     covariance = phi @ phi.mT + noise * torch.eye(25, dtype=torch.float64)
@@ -98,10 +98,23 @@ def test_frozen_roles_do_not_move_until_their_stage_ends() -> None:
     assert moved("hyperparameters")
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_steps_sample_functions_or_values_as_asked(local: bool) -> None:
+    """The loss of the first step is that of such a draw with the trainer's seed, no other."""
+    settings = Training(steps=1, num_samples=3, local_reparameterisation=local)
+    trainer = Trainer(deep(), deep_batch(), settings, 5)
+    trainer.run()
+    losses = {}
+    for sampled in (False, True):
+        path = deep().draw_for_training(3, torch.Generator().manual_seed(5), local=sampled)
+        losses[sampled] = -elbo(deep(), deep_batch(), path).objective.item()
+    assert trainer.history()["loss"].item() == pytest.approx(losses[local], rel=1e-6)
+    assert losses[True] != pytest.approx(losses[False], rel=1e-3)
+
+
 def test_a_parameter_the_user_fixed_stays_fixed() -> None:
     model = deep()
-    fixed = model.likelihood.noise.raw
-    assert fixed is not None
+    (fixed,) = model.likelihood.parameters()
     fixed.requires_grad_(False)
     Trainer(model, deep_batch(), Training(steps=5, num_samples=1), 0).run()
     assert not fixed.requires_grad

@@ -211,13 +211,16 @@ def _recipe(name: str, hidden_dim: int | None) -> Recipe:
 def _show_fit(console: Console, fitted: "FittedModel") -> None:
     """One line per output: what was seen of it, and the noise that was found."""
     shown = Table()
-    for heading in ("output", "observed", "missing", "noise (std)"):
+    noise = fitted.noise()
+    for heading in ("output", "observed", "missing", *(f"noise: {name}" for name in noise)):
         shown.add_column(heading, justify="left" if heading == "output" else "right")
-    noise = fitted.noise_std()
     if fitted.data is not None:
-        for name, seen, std in zip(fitted.output_names, fitted.data.observed.T, noise, strict=True):
-            missing = f"{len(seen) - seen.sum()}"
-            shown.add_row(Text(tables.shown([name])), f"{seen.sum()}", missing, f"{std:.3g}")
+        for k, (name, seen) in enumerate(
+            zip(fitted.output_names, fitted.data.observed.T, strict=True)
+        ):
+            counts = f"{seen.sum()}", f"{len(seen) - seen.sum()}"
+            learnt = (f"{values[k]:.3g}" for values in noise.values())
+            shown.add_row(Text(tables.shown([name])), *counts, *learnt)
     console.print(shown)
     history = fitted.histories[0]
     last = f"{fitted.steps} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"

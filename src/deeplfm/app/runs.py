@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from deeplfm.data import Dataset, dataset, files
+from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.stored import Stored, store
 from deeplfm.errors import InputError
@@ -52,8 +52,8 @@ def fit_run(
     Of several processes the first reads, says and writes; what the others do is "followed".
     """
     device, _ = model.check_settings()
-    company = join(device)
-    data = company.share_work(lambda: _begun(source, model, out, resume, say))
+    processes = join(device)
+    data = processes.share_work(lambda: _begun(source, model, out, resume, say))
     if data is not None:
         checkpoints = out / _CHECKPOINTS
         if isinstance(data, Stored):
@@ -62,10 +62,10 @@ def fit_run(
             model.fit(*data, checkpoints=checkpoints)
         if model.fitted_.steps < model.training.steps and not model.training.held_out:
             return "interrupted"
-        if company.leads:
+        if processes.leads:
             model.save(out)
             shutil.rmtree(checkpoints, ignore_errors=True)
-    return "done" if company.leads else "followed"
+    return "done" if processes.leads else "followed"
 
 
 def _begun(
@@ -73,10 +73,10 @@ def _begun(
 ) -> "Generator[object, None, tuple[pd.DataFrame, pd.DataFrame] | Stored | None]":
     """The data to fit, with the request written; None where all was done before.
 
-    A large table that is fitted in batches is stored with the checkpoints, a piece at a time.
+    A large table that is fitted in batches is stored with the checkpoints, a chunk at a time.
     """
     large = model.training.batch_size is not None and tables.numbers_in(source.path) > LARGE
-    frame = next(tables.read_pieces(source.path)) if large else tables.read_table(source.path)
+    frame = next(tables.read_chunks(source.path)) if large else tables.read_table(source.path)
     source = _with_columns(source, frame)
     x, origins = tables.inputs(frame, source.inputs, source.path, None)
     y = tables.targets(frame, source.outputs, source.path)
@@ -92,7 +92,8 @@ def _begun(
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
-    stored = (yield from _stored(source, origins, out)) if large else None
+    rule = model.model.likelihood
+    stored = (yield from _stored(source, origins, out, rule)) if large else None
     if not resume:
         files.save_json(out / _RUN, request)
     if stored is None:
@@ -101,21 +102,23 @@ def _begun(
     return stored
 
 
-def _stored(source: Source, origins: dict[str, str], out: Path) -> Generator[object, None, Stored]:
+def _stored(
+    source: Source, origins: dict[str, str], out: Path, rule: TargetRule
+) -> Generator[object, None, Stored]:
     """The rows of a large table in the folder of the run; there already where one goes on."""
     path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
     names = tuple(inputs), tuple(outputs)
 
-    def pieces() -> Iterator[Dataset]:
-        for frame in tables.read_pieces(source.path, [*inputs, *outputs]):
+    def chunks() -> Iterator[Dataset]:
+        for frame in tables.read_chunks(source.path, [*inputs, *outputs]):
             x, _ = tables.inputs(frame, inputs, source.path, origins)
             y = tables.targets(frame, outputs, source.path)
             yield Dataset(x.to_numpy(), y.to_numpy(), *names)
 
     if not (out / _RUN).exists() or not path.exists():
         try:
-            yield from store(pieces(), path)
-            Stored(path, *names).scaling()  # checks every value
+            yield from store(chunks(), path)
+            Stored(path, *names).scaling(rule)  # checks every value
         except InputError:
             path.unlink(missing_ok=True)
             for folder in (path.parent, out):

@@ -3,7 +3,7 @@
 from deeplfm.data.cardiac import cardiac
 from deeplfm.data.dataset import Dataset, dataset, inputs_table
 from deeplfm.data.frames import dimensions, from_long
-from deeplfm.data.scaling import Scaling, Statistics, fit_scaling, scaling_from
+from deeplfm.data.scaling import Scaling, Statistics, TargetRule, fit_scaling, scaling_from
 from deeplfm.data.series import Observations, Series, Table
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Series",
     "Statistics",
     "Table",
+    "TargetRule",
     "cardiac",
     "dataset",
     "dimensions",

@@ -2,57 +2,94 @@
 
     p(y) = 1/S Σ_s p(y | f_s);   mean, std, quantiles, log density and CRPS are those of the mixture
 
-Numpy arrays [N, D] in the units they were given in. Knows no model: function values and noise only.
-Or a mixture of S Gaussians known in closed form at every point: their centres and deviations.
+Numpy arrays [N, D] in the units they were given in. Knows no model: function values, and the
+components (`components`) that say how targets lie about each of them.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplfm.errors import InputError
+from deeplfm.evaluation.components import ALL, Chosen, Components
+from deeplfm.evaluation.families import PointComponents
+from deeplfm.evaluation.generic import moments
 
 Values = NDArray[np.float64]
-
-_CHUNK = 2**22  # entries of [S, S, N, D] held at once in the CRPS
-_STEPS = 100  # bisections alone would need 60
-_ROUNDING = 1e-10  # of the standard deviation, where a quantile stops
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Predictive:
-    """S function values per point, and the noise around them.
+    """The predictive distribution, a mixture over S functions: p(y) = 1/S Σ_s p(y | f_s).
 
-    samples: [S, N, D]; noise_std: [D], or [S, D] where samples have their own, 0 for none;
-    degrees: of a Student-t noise, or None for Gaussian noise; names: one per column.
+    It holds S function values per point, and how observations are distributed about them. Where a
+    mixture is known in closed form (an exact Gaussian process has S = 1), `samples` are the centres
+    of the components, not draws of functions.
 
-    With noise_std [S, N, D] it is a mixture of Gaussians in closed form: `samples` are then the
-    centres of its S components (not draws of functions), `noise_std` their standard deviations,
-    uncertainty of the function and noise together. An exact Gaussian process has S = 1.
+    Args:
+        samples: values of the functions f, [S, N, D], without noise. Where noise is added to f
+            they are in the units of y; where f goes through a link they are what goes in: for a
+            Poisson likelihood with a log link, log rates. `expected_y` is what comes out.
+        components: p(y | f_s) at every point, as `NormalComponents(samples, noise_std)`.
+        names: one per output, or none.
+        seed: the seed of `sample_y`, unless it is given one.
+
+    Shapes:
+        samples: [S, N, D], numpy, for S functions, N points and D outputs.
+        mean, std, quantile(level): [N, D], in the units of y.
+        y: observations [N, D], or [N] for one output; scores come back as [N, D].
+
+    Example:
+        >>> import numpy as np
+        >>> from deeplfm.evaluation import NormalComponents, Predictive
+        >>> f = np.zeros((4, 3, 1))
+        >>> p = Predictive(f, NormalComponents(f, np.array([2.0])), names=("y",))
+        >>> p["y"][:2].std.ravel().tolist()
+        [2.0, 2.0]
     """
 
     samples: Values
-    noise_std: Values
-    degrees: float | None = None
+    components: Components
     names: tuple[str, ...] = ()
     seed: int = 0
 
+    @classmethod
+    def without_noise(
+        cls, samples: Values, names: tuple[str, ...] = (), seed: int = 0
+    ) -> "Predictive":
+        """Hold functions alone, as latent forces are: no density, and the spread is theirs.
+
+        `samples` are [S, N, D]; `names` one per function, [D]; `seed` as in the constructor.
+        """
+        return cls(samples, PointComponents(samples), names, seed)
+
     @property
     def mean(self) -> Values:
-        """[N, D]."""
-        return np.asarray(self.samples.mean(0))
+        """The expected observation, [N, D]."""
+        return np.asarray(self.components.mean.mean(0))
 
     @property
     def std(self) -> Values:
-        """[N, D], of a new observation: the spread of the functions and the noise."""
-        return np.asarray(np.sqrt(self.samples.var(0) + self._noise_variance().mean(0)))
+        """The standard deviation of a new observation, [N, D]: functions and noise together."""
+        return moments(self.components)[1]
+
+    @property
+    def expected_y(self) -> Float[np.ndarray, "S N D"]:
+        """The expected observation given each function, E[y | f_s], [S, N, D].
+
+        It is `samples` themselves where noise is added to f; rates, not log rates, for counts.
+        """
+        return self.components.mean
 
     def interval(self, probability: float = 0.9) -> tuple[Values, Values]:
-        """The central interval that holds `probability` of the mixture."""
+        """Give the central interval, low and high [N, D], that holds `probability` of the mixture.
+
+        It holds more for counts.
+        """
         if not 0 < probability < 1:
             raise InputError(
                 f"probability must be between 0 and 1; got {probability:g}. Pass 0.9 for 90 %."
@@ -60,117 +97,71 @@ class Predictive:
         return self.quantile((1 - probability) / 2), self.quantile((1 + probability) / 2)
 
     def quantile(self, level: float) -> Values:
-        """[N, D], where the mixture's distribution function is `level`."""
+        """Give the least y [N, D] where the mixture's distribution function reaches `level`."""
         if not 0 < level < 1:
             raise InputError(
                 f"level must be between 0 and 1; got {level:g}. Pass 0.5 for the median."
             )
-        if not self.noise_std.any():
-            return np.asarray(np.quantile(self.samples, level, axis=0))
-        return self._crossing(level)
+        return self.components.quantile(level)
 
     def cdf(self, y: ArrayLike) -> Values:
-        """P(Y ≤ y) [N, D]."""
-        return np.asarray(self._below(self._scaled(y)).mean(0))
+        """Give the distribution function P(Y ≤ y) [N, D] at observations `y` [N, D]."""
+        return np.asarray(self.components.cdf(self._observations(y)).mean(0))
+
+    def pit(self, y: ArrayLike, seed: int = 0) -> Values:
+        """Give values [N, D], uniform in [0, 1] where the prediction is calibrated.
+
+        They are P(Y ≤ y) at `y` [N, D], and NaN where `y` is. For whole numbers they are a random
+        point, drawn by `seed`, of the step that the distribution function makes at y, without
+        which steps would look like errors of calibration.
+        """
+        values = self._observations(y)
+        if not self.components.support.whole:
+            return self.cdf(values)
+        below, above = self.cdf(values - 1), self.cdf(values)
+        share = np.random.default_rng(seed).uniform(size=values.shape)
+        return np.asarray(below + share * (above - below))
 
     def log_density(self, y: ArrayLike) -> Values:
-        """log p(y) [N, D]; NaN where y is NaN."""
+        """Give log p(y) [N, D] at `y` [N, D], NaN where it is NaN, -inf where no target can be."""
         from scipy.special import logsumexp
 
-        scaled = self._scaled(y)
-        logs = self._noise().logpdf(scaled) - np.log(self._noise_std())
+        logs = self.components.log_density(self._observations(y))
         return np.asarray(logsumexp(logs, axis=0) - np.log(len(self.samples)))
 
     def crps(self, y: ArrayLike) -> Values:
-        """Continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D]; NaN where y is NaN.
+        """Give the continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D].
 
-        In closed form for Gaussian noise; from the quantiles at 199 levels for a Student-t.
+        `y` is [N, D], and the score is NaN where `y` is. It is in closed form for Gaussian noise
+        and a sum for counts; otherwise it comes from the quantiles at 199 levels.
         """
-        y = self._observations(y)
-        if self.degrees is not None:
-            levels = (np.arange(199) + 0.5) / 199
-            quantiles = np.stack([self.quantile(float(level)) for level in levels])
-            level = levels[:, None, None]
-            loss = (np.where(y < quantiles, 1.0, 0.0) - level) * (quantiles - y)
-            return np.where(np.isnan(y), np.nan, 2 * loss.mean(0))
-        first = _mean_absolute(self.samples - y, self._noise_std()).mean(0)
-        count, noise = len(self.samples), self._noise_std()
-        std = np.broadcast_to(noise, (count, *noise.shape[1:]))
-        second = np.zeros_like(first)
-        step = max(1, _CHUNK // max(1, self.samples.size))
-        for start in range(0, count, step):
-            pairs = self.samples[start : start + step, None] - self.samples[None]
-            spread = np.sqrt(std[start : start + step, None] ** 2 + std[None] ** 2)
-            second += _mean_absolute(pairs, spread).sum((0, 1))
-        return np.asarray(first - second / (2 * count**2))
+        return self.components.crps(self._observations(y))
 
     def sample_y(self, seed: int | None = None) -> Values:
-        """[S, N, D]: the samples with noise; one draw per component and point of a closed form."""
-        generator = np.random.default_rng(self.seed if seed is None else seed)
-        shape = self.samples.shape
-        if self.degrees is None:
-            noise = generator.standard_normal(shape)
-        else:
-            noise = generator.standard_t(self.degrees, shape)
-        return np.asarray(self.samples + self._noise_std() * noise)
+        """Draw observations [S, N, D], the samples with noise, by `seed` or that of the mixture.
 
-    def _crossing(self, level: float) -> Values:
-        """Newton's method, and a bisection wherever it would leave what must hold the answer.
-
-        Only points that still move are evaluated: mixtures with little noise are staircases, on
-        which a few points need many steps.
+        A closed form gives one draw per component and point.
         """
-        count, (points, outputs) = len(self.samples), self.samples.shape[1:]
-        centers = self.samples.reshape(count, -1)
-        noise = np.broadcast_to(self._noise_std(), (count, points, outputs)).reshape(count, -1)
-        reach = np.abs(self._noise().ppf(min(level, 1 - level))) * noise.max(0)
-        low, high = centers.min(0) - reach, centers.max(0) + reach
-        spread = self.std.reshape(-1)
-        value = np.clip(self.mean.reshape(-1) + spread * self._noise().ppf(level), low, high)
-        moving = np.arange(len(value))
-        for _ in range(_STEPS):
-            at, std = value[moving], noise[:, moving]
-            scaled = (at - centers[:, moving]) / std
-            error = self._below(scaled).mean(0) - level
-            low[moving] = np.where(error < 0, at, low[moving])
-            high[moving] = np.where(error < 0, high[moving], at)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                proposed = at - error / (self._density(scaled) / std).mean(0)
-            inside = (proposed > low[moving]) & (proposed < high[moving])
-            value[moving] = np.where(inside, proposed, (low[moving] + high[moving]) / 2)
-            moving = moving[np.abs(value[moving] - at) > _ROUNDING * spread[moving]]
-            if not len(moving):
-                break
-        return np.asarray(value.reshape(points, outputs))
+        return self.components.sample(self.seed if seed is None else seed)
 
-    def _noise(self) -> Any:
-        """The distribution of the noise over its standard deviation."""
-        from scipy import stats
+    def select(self, rows: Chosen = ALL, outputs: Chosen = ALL) -> "Predictive":
+        """Give the prediction at some `rows` and for some `outputs`, by their numbers or masks."""
+        names = self.names and tuple(np.array(self.names, dtype=object)[outputs])
+        samples = self.samples[:, rows][:, :, outputs]
+        return Predictive(samples, self.components.select(rows, outputs), names, self.seed)
 
-        return stats.norm() if self.degrees is None else stats.t(self.degrees)
-
-    def _below(self, scaled: Values) -> Values:
-        """The distribution function of the noise over its standard deviation."""
-        from scipy.special import ndtr, stdtr
-
-        return np.asarray(ndtr(scaled) if self.degrees is None else stdtr(self.degrees, scaled))
-
-    def _density(self, scaled: Values) -> Values:
-        if self.degrees is None:
-            return np.asarray(np.exp(-(scaled**2) / 2) / math.sqrt(2 * math.pi))
-        nu = self.degrees
-        constant = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - math.log(nu * math.pi) / 2
-        return np.asarray(np.exp(constant - (nu + 1) / 2 * np.log1p(scaled**2 / nu)))
-
-    def _noise_variance(self) -> Values:
-        factor = 1.0 if self.degrees is None else self.degrees / (self.degrees - 2)
-        return np.asarray(factor * self._noise_std() ** 2)
-
-    def _noise_std(self) -> Values:
-        """[1 or S, 1 or N, D]."""
-        if self.noise_std.ndim == 3:
-            return self.noise_std
-        return self.noise_std.reshape(-1, 1, self.noise_std.shape[-1])
+    def __getitem__(self, chosen: str | int | Chosen) -> "Predictive":
+        """`p["abp"]` is the prediction of one output, `p[10:20]` that of some rows."""
+        if isinstance(chosen, slice):
+            return self.select(rows=chosen)
+        if not isinstance(chosen, str):
+            return self.select(rows=np.atleast_1d(np.asarray(chosen)))
+        if chosen not in self.names:
+            raise InputError(
+                f"the name of an output must be among {list(self.names)}; got {chosen!r}. "
+                "Choose one of them."
+            )
+        return self.select(outputs=np.array([self.names.index(chosen)]))
 
     def _observations(self, y: ArrayLike) -> Values:
         values = np.asarray(y, dtype=float)
@@ -182,22 +173,3 @@ class Predictive:
                 f"y must be {list(expected)} as the prediction is; got {values.shape}. Reshape it."
             )
         return values
-
-    def _scaled(self, y: ArrayLike) -> Values:
-        if not self.noise_std.all():
-            raise InputError(
-                "a density needs observation noise; got a prediction without it (forces, say). "
-                "Use mean, std, interval or samples."
-            )
-        return (self._observations(y) - self.samples) / self._noise_std()
-
-
-def _mean_absolute(center: Values, std: Values) -> Values:
-    """E|X| of X ~ N(center, std²)."""
-    from scipy.special import ndtr
-
-    safe = np.where(std > 0, std, 1.0)
-    ratio = center / safe
-    density = np.exp(-(ratio**2) / 2) / np.sqrt(2 * np.pi)
-    smooth = 2 * safe * density + center * (2 * ndtr(ratio) - 1)
-    return np.where(std > 0, smooth, np.abs(center))

@@ -1,71 +1,25 @@
-"""A linear ODE with constant coefficients, as the factors of its characteristic polynomial.
+"""A linear ODE as its Green's function: the physical parameters that make its factors.
 
     (d/dt + a) … ((d/dt + α)² - q) … y = gain · u,      y(x) = ∫ G(x - τ) u(τ) dτ
 
-Subclasses own the physical parameters and their positivity, and say which factors those make.
-Everything else is here, once: poles, residues, G(t), and `respond`, the answer of the ODE to any
-`PoleFunction`, exact where poles meet. No probability, no forces.
+Subclasses own the parameters and their positivity, and say which factors those make; what follows
+from the factors is in `dynamics`. No probability, no forces.
 """
 
 import copy
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
-from deeplfm.greens_functions.divided_differences import (
-    exponential_sum,
-    pair,
-    product_of_differences,
-)
-from deeplfm.greens_functions.pole_functions import ImpulseResponse, PoleFunction
-from deeplfm.shapes import Memory, Number, as_tensors, check_choice, complex_dtype
-from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
+from deeplfm.greens_functions.dynamics import Dynamics
+from deeplfm.shapes import Number, as_tensors
+from deeplfm.variational.parameters import Bounds, Quantity, check_names, in_type_of, learns
 
 
-class Linear(NamedTuple):
-    """The factor p + a."""
-
-    rate: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p + self.rate
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.rate, omega
-
-    def poles(self) -> list[Tensor]:
-        return [self.rate.to(complex_dtype(self.rate.dtype))]
-
-
-class Quadratic(NamedTuple):
-    """The factor (p + α)² - q, with α² - q given on its own since it may cancel."""
-
-    damping: Tensor
-    discriminant: Tensor
-    product: Tensor
-
-    def at(self, p: Tensor) -> Tensor:
-        return p * (p + 2 * self.damping) + self.product
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor]:
-        return self.product - omega.square(), 2 * self.damping * omega
-
-    def poles(self) -> list[Tensor]:
-        d = torch.sqrt(self.discriminant.to(complex_dtype(self.discriminant.dtype)))
-        far = self.damping + torch.where(self.damping < 0, -d, d)  # no cancellation
-        near = self.product / torch.where(far == 0, torch.ones_like(far), far)
-        return [near, far]
-
-
-Factor = Linear | Quadratic
-
-
-class GreensFunction(nn.Module, ABC):
+class GreensFunction(nn.Module, Dynamics):
     """The causal Green's function of a linear ODE; calling it gives G(t), 0 for t < 0.
 
     Parameters have one shape, () or [D, P]; times and arguments broadcast against it.
@@ -89,7 +43,7 @@ class GreensFunction(nn.Module, ABC):
             {
                 name: Quantity(
                     name,
-                    as_company(value, quantities.values()),
+                    in_type_of(value, quantities.values()),
                     learn=learns(name, learn),
                     bounds=bounds.get(name),
                     positive=positive,
@@ -107,131 +61,9 @@ class GreensFunction(nn.Module, ABC):
                 )
         self.normalised = normalised
 
-    @property
-    @abstractmethod
-    def stable(self) -> bool:
-        """Whether every pole has a positive real part, so that the ODE forgets."""
-
-    @property
-    @abstractmethod
-    def factors(self) -> tuple[Factor, ...]:
-        """The factors of the characteristic polynomial, none for G = δ."""
-
-    @property
-    def order(self) -> int:
-        """The order of the ODE, the number K of its poles."""
-        return sum(1 if isinstance(factor, Linear) else 2 for factor in self.factors)
-
-    def gain(self, trailing: int = 0) -> Tensor | float:
-        """1, or 1/∫G if normalised, with `trailing` dimensions of size 1 after its shape."""
-        if not self.normalised:
-            return 1.0
-        gain: Tensor | float = 1.0
-        for factor in self.factors:
-            part = factor.rate if isinstance(factor, Linear) else factor.product
-            gain = gain * part[(..., *([None] * trailing))]
-        return gain
-
-    def characteristic(self, p: Tensor) -> Tensor:
-        """The characteristic polynomial at `p`, of a shape that ends in one node dimension."""
-        value = torch.ones_like(p)
-        for factor in self.factors:
-            value = value * type(factor)(*(part[..., None] for part in factor)).at(p)
-        return value
-
-    def transfer(self, p: Tensor) -> Tensor:
-        """∫_0^∞ G(t) e^{-pt} dt, for `p` of a shape that ends in one node dimension."""
-        return self.gain(trailing=1) / self.characteristic(p)
-
-    def turning(self, omega: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The transfer at p = jω as its real and imaginary part, for `omega` that ends in one
-        node dimension; none for G = δ, where it is 1.
-        """
-        total: tuple[Tensor, Tensor] | None = None
-        for factor in self.factors:
-            # One factor at a time: the square of the whole polynomial would overflow sooner.
-            real, imag = type(factor)(*(part[..., None] for part in factor)).turning(omega)
-            size = real.square() + imag.square()
-            one = real / size, -imag / size
-            total = one if total is None else complex_product(total, one)
-        if total is None or not self.normalised:
-            return total
-        gain = self.gain(trailing=1)
-        return gain * total[0], gain * total[1]
-
-    def poles(self) -> Tensor:
-        """All poles s_k, complex, [..., K]; conjugate pairs are both listed.
-
-        A single pole has no derivative where two coincide; G and every response have.
-        """
-        found = [pole for factor in self.factors for pole in factor.poles()]
-        if not found:
-            return torch.zeros((0,), dtype=torch.complex128)
-        return torch.stack(torch.broadcast_tensors(*found), dim=-1)
-
-    def poles_and_residues(self) -> tuple[Tensor, Tensor]:
-        """s_k and r_k [..., K] with G(t) = Σ_k r_k e^{-s_k t}; an error where poles coincide."""
-        poles = self.poles()
-        product = product_of_differences(poles)
-        if poles.device.type == "cpu" and bool((product == 0).any()):
-            raise InputError(
-                "residues exist for distinct poles only; got two equal poles (critical damping). "
-                "Use g(t), exponentials() or the responses, which are exact there."
-            )
-        return poles, self.gain(trailing=1) / product
-
-    def exponentials(self, longest: float | None = None) -> tuple[Tensor, Tensor]:
-        """Nodes and weights with G(t) = Σ_i w_i e^{-s_i t}, finite for coinciding poles too.
-
-        It holds for lags up to `longest`, by default for all, which needs a stable ODE.
-        """
-        if longest is None:
-            self.check_memory("infinite")
-        nodes, weights = exponential_sum(self.poles(), self.characteristic, longest)
-        return nodes, weights * self.gain(trailing=1)
-
-    def respond(self, function: PoleFunction, trailing: int = 0) -> Tensor:
-        """The answer of this ODE: divided difference of `function` at its poles, times the gain.
-
-        `trailing` dimensions of size 1 follow the parameters' shape, for arguments that have more.
-        """
-        index = (..., *([None] * trailing))
-        factors = [type(factor)(*(part[index] for part in factor)) for factor in self.factors]
-        gain = self.gain(trailing)
-        if factors:
-            flat = {f"parameter {k}": part for k, part in enumerate(sum(factors, ()))}
-            as_tensors(function.arguments | flat)
-        match factors:
-            case []:
-                return function.instant()
-            case [Linear(rate)]:
-                return gain * function.at(rate)
-            case [Quadratic(damping, discriminant, product)]:
-                return gain * pair(function, damping, discriminant, product)
-        total: Tensor | float = 0.0
-        nodes, weights = exponential_sum(self.poles(), self.characteristic, function.longest)
-        for node, weight in zip(nodes.unbind(-1), weights.unbind(-1), strict=True):
-            total = total + weight[index] * function.at(node[index])
-        answer = gain * torch.as_tensor(total)
-        return answer.real if function.is_real else answer
-
     def forward(self, t: Number) -> Tensor:
-        """G(t); `t` broadcasts against the parameters."""
-        factors = self.factors
-        like = factors[0][0] if factors else torch.zeros((), dtype=torch.float64)
-        t, _ = as_tensors({"t": t, "parameters": like})
-        value = self.respond(ImpulseResponse(t.clamp(min=0)))
-        return torch.where(t >= 0, value, torch.where(t.isnan(), t, torch.zeros_like(t)))
-
-    def check_memory(self, memory: Memory) -> None:
-        """An ODE that does not forget has no response to an infinite past."""
-        check_choice("memory", memory, Memory)
-        if memory == "infinite" and not self.stable:
-            worst = self.poles().detach().real.min().item()
-            raise InputError(
-                "infinite memory needs a stable ODE (every pole s with Re s > 0); got a pole with "
-                f"Re s = {worst:g}. Use memory='zero', or change the coefficients."
-            )
+        """G(t), 0 for t < 0; `t` broadcasts against the parameters."""
+        return self.impulse_response(t)
 
     def tiled(self, outputs: int, inputs: int) -> "GreensFunction":
         """An independent copy with parameters of shape [D, P]."""
@@ -297,14 +129,6 @@ class GreensFunction(nn.Module, ABC):
         """The value of one physical quantity, by its name."""
         value: Tensor = self.quantities[name]()
         return value
-
-
-def complex_product(
-    left: tuple[Tensor, Tensor], right: tuple[Tensor, Tensor]
-) -> tuple[Tensor, Tensor]:
-    """The product of two complex numbers, by real and imaginary parts."""
-    (a, b), (c, d) = left, right
-    return a * c - b * d, a * d + b * c
 
 
 def _quantity(module: nn.Module) -> Quantity:

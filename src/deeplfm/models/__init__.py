@@ -3,7 +3,16 @@
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.fourier_dlfm import FourierDLFM
 from deeplfm.models.inducing_dlfm import InducingDLFM
-from deeplfm.models.recipe import Recipe
+from deeplfm.models.recipe import Recipe, layer_sizes
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
 
-__all__ = ["Concatenate", "DeepLFM", "FourierDLFM", "InducingDLFM", "NoSkip", "Recipe", "Skip"]
+__all__ = [
+    "Concatenate",
+    "DeepLFM",
+    "FourierDLFM",
+    "InducingDLFM",
+    "NoSkip",
+    "Recipe",
+    "Skip",
+    "layer_sizes",
+]

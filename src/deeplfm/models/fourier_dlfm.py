@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Combine, Weights
@@ -18,14 +19,16 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
+    check_force,
     check_likelihood,
     check_templates,
     layer_sizes,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.registry import register
 from deeplfm.shapes import Memory, check_above_zero, check_count
@@ -42,19 +45,44 @@ _SKIPS: dict[SkipName, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip
 @final
 @dataclass(frozen=True)
 class FourierDLFM(Recipe):
-    """DLFM-RFF: layers of random Fourier response features.
+    """The recipe of DLFM-RFF, a deep model whose layers are random Fourier response features.
 
-    hidden_dim:         functions of a hidden layer; of an oscillation six views reach sharp peaks.
-    greens_function:    a template, or one per layer; None is first order with a time constant of
-                        0.4 of the range of the inputs.
-    lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: of the forces over hidden functions, whose spread is about 1; None is 0.12
-                        for a series, 1 for a table.
-    frequencies:        "prior_draws" learns their scale alone, and is what does not overfit;
-                        "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
-    frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
-    weight_init:        "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
-    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+        f = [Re φ, Im φ] W,   φ_{qr}(x) = Σ_m |S_{qm}|/√R · wave(x_m; s_m, ω_{qmr})
+
+    Args:
+        num_layers: L, at least 1.
+        hidden_dim: functions of a hidden layer; six views of an oscillation reach sharp peaks.
+        num_forces: Q, the latent forces that drive every layer.
+        num_features: R, the random frequencies of each force.
+        greens_function: a template, or one per layer; None is first order with a time constant of
+            0.4 of the range of the inputs.
+        lengthscale: that of the forces over the inputs; None takes it from the data.
+        hidden_lengthscale: that of the forces over hidden functions, whose spread is about 1; None
+            is 0.12 for a series, 1 for a table.
+        memory: "zero" starts the ODE at rest at the origin, "infinite" long before.
+        inputs: whether responses along the inputs enter as their "sum" or as their "product".
+        frequencies: "prior_draws" learns their scale alone, and is what does not overfit;
+            "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
+        frequency_init: "periodogram": where the observed targets have power; "prior": a draw.
+        weights: the covariance of q(W), "full" or "diagonal".
+        weight_init: "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
+        weight_scale: the prior standard deviation of W; None is 1/√R.
+        random_sensitivities: True starts the sensitivities at draws from N(0, 1), not at 1.
+        shared_forces: one W per force with sensitivities [D, Q]: the classical latent force model.
+        input_weights: True learns a weight for every input of a sum.
+        random_phases: True gives every wave a random phase, which removes the cross terms of a sum
+            from its covariance.
+        skip: "concatenate" hands the inputs to every layer beside the hidden functions, or "none".
+        force: the kind of covariance that the forces have, e.g. `SquaredExponential()`.
+        likelihood: the noise, a template such as `Gaussian()` or `StudentT()`.
+        units: those of decay and lengthscale: the user's, or those of the "scaled" inputs.
+
+    Example:
+        >>> recipe = dlfm.FourierDLFM(hidden_dim=2, num_features=8)
+        >>> model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=1), progress=False)
+        >>> x = np.linspace(0, 1, 12)
+        >>> model.fit(x, np.sin(6 * x)).predict(x).shape
+        (12,)
     """
 
     num_layers: int = 2
@@ -76,6 +104,7 @@ class FourierDLFM(Recipe):
     input_weights: bool = False
     random_phases: bool = False
     skip: SkipName = "concatenate"
+    force: ForceKernel = SMOOTH
     likelihood: Likelihood = field(default_factory=Gaussian)
     units: Units = "user"
 
@@ -88,6 +117,7 @@ class FourierDLFM(Recipe):
                 check_above_zero(name, getattr(self, name))
         check_templates(self.greens_function, self.num_layers)
         check_likelihood(self.likelihood)
+        check_force(self.force)
 
     @classmethod
     def paper(cls) -> "FourierDLFM":
@@ -112,9 +142,9 @@ class FourierDLFM(Recipe):
 
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
         layers = self._layers(scaling, generator)
-        model = self._composed(layers)
+        model = self._composed(layers, scaling)
         start = Start(
-            *evenly(scaling.inputs(data.x), scaling.targets(data.y)),
+            *start_tables(data, scaling, self.likelihood),
             generator,
             from_spectrum=self.frequency_init == "periodogram",
             keep_lengthscale=self.lengthscale is not None,
@@ -126,11 +156,10 @@ class FourierDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        return self._composed(self._layers(scaling, generator))
+        return self._composed(self._layers(scaling, generator), scaling)
 
-    def _composed(self, layers: Sequence[FourierLayer]) -> DeepLFM:
-        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
-        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+    def _composed(self, layers: Sequence[FourierLayer], scaling: Scaling) -> DeepLFM:
+        return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
 
     def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[FourierLayer]:
         skip = _SKIPS[self.skip]()
@@ -169,6 +198,7 @@ class FourierDLFM(Recipe):
             shared_forces=self.shared_forces,
             input_weights=self.input_weights,
             random_phases=self.random_phases,
+            force=self.force,
             generator=generator,
         )
         if self.random_sensitivities:
@@ -188,6 +218,6 @@ class FourierDLFM(Recipe):
 
 
 def _randomise(values: Tensor, generator: torch.Generator | None) -> None:
-    """From N(0, 1)."""
+    """Replace the values by draws from N(0, 1)."""
     with torch.no_grad():
         values.copy_(torch.randn(values.shape, generator=generator, dtype=torch.float64))

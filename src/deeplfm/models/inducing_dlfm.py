@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import FirstOrder, GreensFunction, SecondOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Gaussian, Likelihood
@@ -17,14 +18,16 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
+    check_force,
     check_likelihood,
     check_templates,
     layer_sizes,
+    start_tables,
     template_of,
     time_units,
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
-from deeplfm.models.starts.base import Start, evenly
+from deeplfm.models.starts.base import Start
 from deeplfm.models.starts.grid import grid_size
 from deeplfm.models.starts.inducing import InducingStart, match_noise, start_inducing
 from deeplfm.registry import register
@@ -47,27 +50,45 @@ _SKIPS: dict[MeanSkip, type[Skip]] = {
 @final
 @dataclass(frozen=True)
 class InducingDLFM(Recipe):
-    """DLFM-VIP: layers whose forces are known through inducing points.
+    """The recipe of DLFM-VIP, a deep model whose forces are known through inducing points.
 
-    num_forces:         of each hidden layer, shared by its functions.
-    output_forces:      of the last layer; None is one per output.
-    num_inducing:       of each layer, from k-means of what it sees.
-    grid_points:        of the regular grid that the first layer of a series has instead; None is
-                        `num_inducing`, or as many as its oscillation needs.
-    num_basis:          waves of a draw of the prior.
-    greens_function:    a template, or one per layer; None takes it from the data: resonators at the
-                        dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
-    spread:             ratio of the speeds of a given ODE in neighbouring hidden functions: alike,
-                        they would be one function. ODEs that are fixed or bounded stay as given.
-    lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1; None
-                        is 0.25 for a series, 1 for a table.
-    skip:               "linear": a fixed linear mean in every hidden layer (`mean="every"`: in the
-                        last one too): identity, padded with zeros, or principal components.
-    past:               how many of its slowest time constants a grid begins before the data, up to
-                        as long as the data themselves.
-    weight_init:        "fitted": the last layer a closed-form fit; "prior": q is the prior.
-    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+        f_d(x) = Σ_q a_{dq} ∫ G_d(x - τ) u_q(τ) dτ,   q(u(Z)) = N(m, S) at the inducing inputs Z
+
+    Args:
+        num_layers: L, at least 1.
+        hidden_dim: functions of a hidden layer.
+        num_forces: latent forces of each hidden layer, shared by its functions.
+        output_forces: latent forces of the last layer; None is one per output.
+        num_inducing: M, the inducing inputs of each layer, from k-means of what it sees.
+        grid_points: points of the regular grid that the first layer of a series has instead; None
+            is `num_inducing`, or as many as its oscillation needs.
+        num_basis: waves of a draw of the prior.
+        greens_function: a template, or one per layer; None takes it from the data: resonators at
+            the dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
+        spread: ratio of the speeds of a given ODE in neighbouring hidden functions: alike, they
+            would be one function. ODEs that are fixed or bounded stay as given.
+        lengthscale: that of the forces over the inputs; None takes it from the data.
+        hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1;
+            None is 0.25 for a series, 1 for a table.
+        memory: "infinite" runs the ODE since long ago, "zero" starts it at rest at the origin.
+        inputs: "product": the responses along the inputs are multiplied.
+        skip: "linear": a fixed linear mean in every hidden layer: identity, padded with zeros, or
+            principal components; "concatenate": the inputs beside hidden functions; "none".
+        mean: which layers have the linear mean, "hidden" ones, or "every" one.
+        separate_inducing: True gives every force inducing inputs of its own.
+        past: how many of its slowest time constants a grid begins before the data, up to as long
+            as the data themselves.
+        weight_init: "fitted": the last layer a closed-form fit; "prior": q is the prior.
+        force: the kind of covariance that the forces have, e.g. `SquaredExponential()`.
+        likelihood: the noise, a template such as `Gaussian()` or `StudentT()`.
+        units: those of decay and lengthscale: the user's, or those of the "scaled" inputs.
+
+    Example:
+        >>> recipe = dlfm.InducingDLFM(num_inducing=6, num_basis=8, hidden_dim=1)
+        >>> model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=1), progress=False)
+        >>> x = np.linspace(0, 1, 12)
+        >>> model.fit(x, np.sin(6 * x)).predict(x).shape
+        (12,)
     """
 
     num_layers: int = 2
@@ -88,6 +109,7 @@ class InducingDLFM(Recipe):
     separate_inducing: bool = False
     past: float = 2.0
     weight_init: WeightInit = "fitted"
+    force: ForceKernel = SMOOTH
     likelihood: Likelihood = field(default_factory=Gaussian)
     units: Units = "user"
 
@@ -106,6 +128,7 @@ class InducingDLFM(Recipe):
             raise InputError(f"past must be 0 or more; got {self.past:g}. Use 2.")
         check_templates(self.greens_function, self.num_layers)
         check_likelihood(self.likelihood)
+        check_force(self.force)
 
     @classmethod
     def paper(cls) -> "InducingDLFM":
@@ -129,7 +152,7 @@ class InducingDLFM(Recipe):
     def resolved(self, data: Dataset, scaling: Scaling) -> "InducingDLFM":
         if self.grid_points is not None or self.greens_function is not None:
             return self
-        x, y = evenly(scaling.inputs(data.x), scaling.targets(data.y))
+        x, y = start_tables(data, scaling, self.likelihood)
         needed = grid_size(x, y, self.past) if x.shape[1] == 1 else 0
         return replace(self, grid_points=max(self.num_inducing, needed))
 
@@ -138,8 +161,8 @@ class InducingDLFM(Recipe):
         if recipe != self:
             return recipe.build(data, scaling, generator)
         layers = self._layers(scaling, generator)
-        model = self._composed(layers)
-        start = Start(*evenly(scaling.inputs(data.x), scaling.targets(data.y)), generator)
+        model = self._composed(layers, scaling)
+        start = Start(*start_tables(data, scaling, self.likelihood), generator)
         settings = InducingStart(
             own_physics=self.greens_function is None,
             keep_lengthscale=self.lengthscale is not None,
@@ -156,11 +179,10 @@ class InducingDLFM(Recipe):
         return model
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
-        return self._composed(self._layers(scaling, generator))
+        return self._composed(self._layers(scaling, generator), scaling)
 
-    def _composed(self, layers: Sequence[InducingLayer]) -> DeepLFM:
-        likelihood = self.likelihood.tiled(layers[-1].num_outputs)
-        return DeepLFM(layers, _SKIPS[self.skip](), likelihood)
+    def _composed(self, layers: Sequence[InducingLayer], scaling: Scaling) -> DeepLFM:
+        return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
 
     def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[InducingLayer]:
         skip = _SKIPS[self.skip]()
@@ -199,6 +221,7 @@ class InducingDLFM(Recipe):
             memory=self.memory,
             learn_inputs=not on_grid,
             mean_weights=zeros if with_mean else None,
+            force=self.force,
             generator=generator,
         )
         if last and forces == outputs:  # each output begins with a force of its own

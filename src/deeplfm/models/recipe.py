@@ -9,7 +9,7 @@ input over its whole range.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -17,10 +17,12 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
+from deeplfm.forces import ForceKernel
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.skip import Skip
+from deeplfm.models.starts.base import Values, evenly
 from deeplfm.shapes import check_choices
 
 Units: TypeAlias = Literal["user", "scaled"]
@@ -32,8 +34,13 @@ class Recipe(ABC):
 
     A subclass writes `skeleton`, and `build` where a model should start elsewhere than there. With
     `@deeplfm.register` its models can be saved. A subclass that has a `__post_init__` of its own
-    calls this one first.
+    calls this one first. One of its fields is `likelihood`, a template.
     """
+
+    if TYPE_CHECKING:
+
+        @property
+        def likelihood(self) -> Likelihood: ...
 
     def __post_init__(self) -> None:
         """Fields whose type is a Literal are checked: nobody else looks at them again."""
@@ -63,6 +70,12 @@ def layer_sizes(
     inputs, outputs = len(scaling.input_scale), len(scaling.target_std)
     widths = [inputs, *[skip.width(hidden_dim, inputs)] * (num_layers - 1)]
     return list(zip(widths, [*[hidden_dim] * (num_layers - 1), outputs], strict=True))
+
+
+def start_tables(data: Dataset, scaling: Scaling, likelihood: Likelihood) -> tuple[Values, Values]:
+    """Some rows of the inputs, and what functions should be near there, in the model's units."""
+    targets = scaling.to_functions(likelihood.start_targets(data.y))
+    return evenly(scaling.inputs(data.x), targets)
 
 
 def time_units(units: Units, hidden: int, width: int, scaling: Scaling) -> Float[Tensor, " P"]:
@@ -96,6 +109,14 @@ def check_templates(templates: Templates, num_layers: int) -> None:
         raise InputError(
             f"greens_function must be one, or one per layer ({num_layers}); got "
             f"{len(templates)}. Add or remove some."
+        )
+
+
+def check_force(force: object) -> None:
+    """The forces of a recipe have a kernel."""
+    if not isinstance(force, ForceKernel):
+        raise InputError(
+            f"force must be a kernel such as SquaredExponential(); got {force!r}. Pass an instance."
         )
 
 

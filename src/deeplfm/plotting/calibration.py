@@ -1,7 +1,7 @@
 """Whether a prediction is as sure as it may be.
 
     PIT = P(Y ≤ y), uniform where the prediction is calibrated;   y is inside the central interval
-    of probability p  ⟺  |2 PIT - 1| ≤ p
+    of probability p  ⟺  |2 PIT - 1| ≤ p.   For counts a random point of the step at y.
 
 Bands hold 90 % of what calibrated predictions of that many independent targets show.
 """
@@ -36,7 +36,7 @@ def plot_calibration(predictive: Predictive, y: Any, *, axes: Any = None) -> can
     values = targets("y", y, (points, outputs))
     if not np.isfinite(values).any():
         raise InputError("y must have observed targets; got none. Pass held-out values.")
-    pit = predictive.cdf(np.where(np.isfinite(values), values, np.nan))
+    pit = predictive.pit(np.where(np.isfinite(values), values, np.nan))
     per_output = [
         (canvas.name_of(predictive.names, k, "output"), column[~np.isnan(column)])
         for k, column in enumerate(pit.T)

@@ -36,7 +36,7 @@ def plot_predictions(
     observed:  what the model saw, [N, D] at `x`, or a pair (x, y) with its own; NaN for gaps.
     held_out:  what it did not see, in the same way.
     probability: of the band; `predictive.interval` gives its edges.
-    draws:     how many of the functions to draw, without noise.
+    draws:     how many of the functions to draw, without noise: what is expected of y given each.
     truth:     the functions behind the data, where they are known, as `observed`.
     axes:      D axes to draw on; a new figure by default.
     """
@@ -94,8 +94,8 @@ def _draw(
     axes: Any,
 ) -> canvas.AxesArray:
     place = inputs("x", x)
-    samples = samples_of(predictive)
-    count, rows, outputs = samples.shape
+    count, rows, outputs = samples_of(predictive).shape
+    expected = predictive.expected_y
     if len(place) != rows:
         raise InputError(
             f"x must have a row for each of the {rows} points of the prediction; got {len(place)}. "
@@ -112,7 +112,7 @@ def _draw(
     mean, (lower, upper) = predictive.mean, predictive.interval(probability)
     panels = canvas.axes_stack(axes, outputs)
     for k, one in enumerate(panels):
-        functions = samples[drawn][:, order, k].T
+        functions = expected[drawn][:, order, k].T
         edges = lower[order, k], upper[order, k]
         _draw_panel(one, _Panel(place[order], mean[order, k], *edges, functions, probability))
         for name, table in tables.items():
@@ -191,7 +191,7 @@ def _chosen(draws: int, count: int) -> NDArray[np.int_]:
 
 def _check_no_noise(predictive: Predictive, method: str) -> None:
     samples_of(predictive)
-    if predictive.noise_std.any():
+    if predictive.components.noisy:
         raise InputError(
             "predictive must be without noise; got one of observations. Pass "
             f"model.{method}(x), or call plot_predictions."

@@ -2,7 +2,7 @@
 
     f = fitted.draw(5);  fitted.predictive(X);  fitted.summary(X);  fitted.latent_forces(X)
 
-One model, or a mixture of several. Points are evaluated in pieces of bounded memory, with the same
+One model, or a mixture of several. Points are evaluated in chunks of bounded memory, with the same
 draws throughout.
 """
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from deeplfm.data import Dataset, Scaling, inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.likelihoods import StudentT
 from deeplfm.models import DeepLFM, Recipe
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.shapes import check_count
@@ -64,16 +63,16 @@ class FittedModel:
         draws = self._draws(num_samples, seed)
 
         def functions(X: Any) -> Values:
-            pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
-            return self.scaling.functions(np.concatenate(pieces, axis=1))
+            chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
+            return self.scaling.functions(np.concatenate(chunks, axis=1))
 
         return functions
 
     def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
         """The mixture over `num_samples` functions with the noise; the fit's seed by default."""
         draws = self._draws(num_samples, seed)
-        pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
-        return self._mixture(draws, np.concatenate(pieces, axis=1), seed)
+        chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
+        return self._mixture(draws, np.concatenate(chunks, axis=1), seed)
 
     def summary(
         self,
@@ -87,11 +86,11 @@ class FittedModel:
         mean = np.empty((len(x), len(self.output_names)))
         std = np.empty_like(mean)
         quantiles = {level: np.empty_like(mean) for level in levels}
-        for rows, values in self._pieces(draws, x):
-            piece = self._mixture(draws, values, seed)
-            mean[rows], std[rows] = piece.mean, piece.std
+        for rows, values in self._chunks(draws, x):
+            chunk = self._mixture(draws, values, seed)
+            mean[rows], std[rows] = chunk.mean, chunk.std
             for level, column in quantiles.items():
-                column[rows] = piece.quantile(level)
+                column[rows] = chunk.quantile(level)
         return Summary(mean, std, quantiles)
 
     def latent_forces(
@@ -123,10 +122,10 @@ class FittedModel:
         if not last:
             return found
         samples = self.scaling.functions(found.samples)
-        return Predictive(samples, found.noise_std, None, names, found.seed)
+        return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer makes: the outputs for the last one."""
+        """The names of what a layer makes: those of the outputs for the last one."""
         stack = self.members[0].stack
         if layer == len(stack) - 1:
             return self.output_names
@@ -138,16 +137,16 @@ class FittedModel:
         return kind.force_names(self.function_names(layer), self.names_below(layer))
 
     def names_below(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer sees: hidden functions first, then the inputs that re-enter."""
+        """The names of what a layer sees: hidden functions, then the inputs that re-enter."""
         if layer == 0:
             return self.input_names
         seen = (*self.function_names(layer - 1), *self.input_names)
         return seen[: self.members[0].stack[layer].num_inputs]
 
-    def noise_std(self) -> Values:
-        """Of each output [D], the mean over the members."""
-        noises = [as_numpy(member.likelihood.noise_variance.sqrt()) for member in self.members]
-        return self.scaling.spread(np.mean(noises, axis=0))
+    def noise(self) -> Mapping[str, Values]:
+        """What was learnt of the noise of each output, [D] by name: the mean over the members."""
+        found = [member.likelihood.learnt(self.scaling) for member in self.members]
+        return {name: np.mean([one[name] for one in found], axis=0) for name in found[0]}
 
     def _hidden(
         self,
@@ -158,10 +157,9 @@ class FittedModel:
         seed: int | None,
     ) -> Predictive:
         draws = self._draws(num_samples, seed)
-        pieces = [values for _, values in self._pieces(draws, self._inputs(X), evaluate)]
-        samples = np.concatenate(pieces, axis=1)
-        none = np.zeros(samples.shape[-1])
-        return Predictive(samples, none, None, names, self.seed if seed is None else seed)
+        chunks = [values for _, values in self._chunks(draws, self._inputs(X), evaluate)]
+        samples = np.concatenate(chunks, axis=1)
+        return Predictive.without_noise(samples, names, self.seed if seed is None else seed)
 
     def _check_layer(self, layer: int) -> None:
         depth = len(self.members[0].layers)
@@ -179,13 +177,13 @@ class FittedModel:
                 # Of the CPU: a saved model predicts the same on every device.
                 generator = torch.Generator().manual_seed(start + APART * k)
                 with torch.no_grad():
-                    draws.append((member, member.draw(count, generator)))
+                    draws.append((member, member.draw(count, generator, self.training.backend)))
         return draws
 
-    def _pieces(
+    def _chunks(
         self, draws: "list[Draw]", x: Values, evaluate: "Evaluate | None" = None
     ) -> Iterator[tuple[slice, Values]]:
-        """The values [S, n, ...] of all draws over pieces of `x`, so that memory stays bounded."""
+        """The values [S, n, ...] of all draws over chunks of `x`, so that memory stays bounded."""
         evaluate = evaluate or _value
         total = sum(path.num_samples for _, path in draws)
         widest = max(layer.elements for layer in self.members[0].stack)
@@ -201,18 +199,15 @@ class FittedModel:
             yield rows, np.concatenate(values)
 
     def _mixture(self, draws: "list[Draw]", values: Values, seed: int | None) -> Predictive:
-        noises = [
-            np.repeat(as_numpy(member.likelihood.noise_variance.sqrt())[None], path.num_samples, 0)
-            for member, path in draws
-        ]
-        likelihood = self.members[0].likelihood
-        return Predictive(
-            self.scaling.functions(values),
-            self.scaling.spread(np.concatenate(noises)),
-            likelihood.degrees if isinstance(likelihood, StudentT) else None,
-            self.output_names,
-            self.seed if seed is None else seed,
+        """The mixture of all members, each with the noise of its own."""
+        samples = self.scaling.functions(values)
+        ends = np.cumsum([path.num_samples for _, path in draws])[:-1]
+        first, *others = (
+            member.likelihood.components(functions, self.scaling)
+            for (member, _), functions in zip(draws, np.split(samples, ends), strict=True)
         )
+        start = self.seed if seed is None else seed
+        return Predictive(samples, first.followed_by(others), self.output_names, start)
 
     def _inputs(self, X: Any) -> Values:
         return self.scaling.inputs(inputs_table(X, len(self.input_names)))

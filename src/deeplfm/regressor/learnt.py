@@ -45,9 +45,9 @@ class Response:
 
     @property
     def period(self) -> float:
-        """Of the slowest part that swings; infinite where none does."""
-        turning = min((abs(pole.imag) for pole in self.poles if pole.imag), default=0.0)
-        return math.inf if turning == 0 else 2 * math.pi / turning
+        """The period of the slowest pole that oscillates; infinite where none does."""
+        frequency = min((abs(pole.imag) for pole in self.poles if pole.imag), default=0.0)
+        return math.inf if frequency == 0 else 2 * math.pi / frequency
 
     @property
     def damping_ratio(self) -> float:
@@ -59,7 +59,7 @@ class Response:
         name = self.input + ("" if self.in_units else " (which has no units)")
         along = f"along {name}"
         if not self.poles and math.isinf(self.lengthscale):
-            return f"{self.function} depends on {name} directly, without an ODE and a force."
+            return f"{self.function} depends on {name} directly, without an ODE or a force."
         if not self.poles:
             return f"{self.function} follows its force at once {along}."
         if math.isinf(self.time_constant):

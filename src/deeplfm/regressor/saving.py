@@ -21,12 +21,11 @@ from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
 from deeplfm.models import DeepLFM, Recipe
 from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.formats import FORMAT, translated, translated_history
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
 
-FORMAT = 2  # 1 had neither the data nor the settings of the estimator
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 def save(
@@ -49,7 +48,7 @@ def save(
         "estimator": None if estimator is None else to_json(dict(estimator)),
     }
     tensors: dict[str, Tensor] = {
-        f"scaling.{name}": torch.tensor(getattr(model.scaling, name)) for name in _SCALING
+        f"scaling.{name}": torch.tensor(array) for name, array in model.scaling.arrays().items()
     }
     for k, (member, history) in enumerate(zip(model.members, model.histories, strict=True)):
         tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
@@ -71,7 +70,7 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
     numbers = folder / _NUMBERS
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
-    scaling = Scaling(*(tensors[f"scaling.{name}"].numpy() for name in _SCALING))
+    scaling = Scaling.from_arrays({n: v.numpy() for n, v in _part(tensors, "scaling.").items()})
     recipe: Recipe = read(settings["recipe"], Recipe)  # type: ignore[type-abstract]
     members, histories = [], []
     for k in range(settings["members"]):
@@ -81,7 +80,8 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
         member.to(dtype=like.dtype)
         _restore(member, state, numbers)
         members.append(member.to(device).requires_grad_(False))
-        histories.append({n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()})
+        history = {n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()}
+        histories.append(translated_history(history, settings["format"]))
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     return FittedModel(
         recipe,
@@ -154,7 +154,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path} must be as it was written; it was changed. Copy the whole folder again."
         )
-    return dict(settings)
+    return translated(settings)
 
 
 def check_unchanged(path: Path, expected: str) -> None:

@@ -19,7 +19,9 @@ def physics(shown: Shown, axis: Axis) -> Part:
     """Time constants, periods, noise, Green's functions and forces."""
     own = shown.fitted
     found = responses(own)
-    html = [*_sentences(shown, axis, found), _responses_table(axis, found), _noise_table(shown)]
+    html = [*_sentences(shown, axis, found), _responses_table(axis, found)]
+    if shown.noise:
+        html.append(_noise_table(shown))
     html.append(markup.element("h3", markup.text("Green's functions: the answer to an impulse")))
     greens = diagnostics.greens_charts(own, axis)
     places = [
@@ -74,12 +76,11 @@ def _responses_table(axis: Axis, found: tuple[Response, ...]) -> Html:
 
 
 def _noise_table(shown: Shown) -> Html:
-    names = shown.fitted.output_names
-    rows = [(n, number(float(s))) for n, s in zip(names, shown.noise_std, strict=True)]
-    kind = "standard deviation"
-    if shown.degrees is not None:
-        kind = f"scale (Student-t, {shown.degrees:g} degrees)"
-    return markup.table(("output", kind), rows, "Noise, in the units of each output")
+    rows = [
+        (name, *(number(float(values[k])) for values in shown.noise.values()))
+        for k, name in enumerate(shown.fitted.output_names)
+    ]
+    return markup.table(("output", *shown.noise), rows, "Noise, in the units of each output")
 
 
 def _forces(shown: Shown, axis: Axis) -> tuple[list[Html], list[Figure]]:
@@ -118,6 +119,11 @@ def calibration(shown: Shown) -> Part:
     said += (
         " If the intervals are honest the histogram is flat and the coverage lies on the diagonal."
     )
+    if shown.counts:
+        said += (
+            " P(Y ≤ y) of a count is a random point of its step at y: calibrated predictions are "
+            "flat then too."
+        )
     html = [markup.paragraph(said)]
     for label, one, _ in sets:
         if one.thinned:
@@ -131,7 +137,7 @@ def calibration(shown: Shown) -> Part:
     ]
     html.append(markup.element("div", *places, class_="pair"))
     html.append(_scores_table(names, sets))
-    drawn = "" if shown.degrees is None else ", estimated from draws"
+    drawn = "" if shown.closed_crps else ", estimated from draws"
     html.append(
         markup.paragraph(
             "NMSE: squared error over the variance of the observations, a dash where they are "

@@ -3,6 +3,7 @@
 All of it comes from the same draws (the fit's seed), in a size that a browser can draw.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -64,8 +65,9 @@ class Shown:
     training_scored: Scored | None
     held_out_scored: Scored | None
     forces: Forces | None  # None where no force drives the first layer
-    noise_std: Values
-    degrees: float | None
+    noise: Mapping[str, Values]  # [D] by what it is, empty where nothing of it is learnt
+    counts: bool  # targets are whole numbers
+    closed_crps: bool
 
 
 def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
@@ -80,7 +82,7 @@ def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
         x = np.linspace(low[0], high[0], _grid_size(outputs, data, held_out))
         grid = _curves(x, fitted.predictive(x))
     training, tested = _scored(fitted, data, held_out)
-    noise = fitted.predictive(low[None])
+    one = fitted.predictive(low[None], num_samples=len(fitted.members)).components
     return Shown(
         fitted,
         data,
@@ -89,8 +91,9 @@ def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
         training,
         tested,
         _forces(fitted, low, high, data),
-        noise.noise_std.reshape(-1, outputs).mean(0),
-        noise.degrees,
+        fitted.noise(),
+        one.support.whole,
+        one.has_closed_crps,
     )
 
 
@@ -111,7 +114,7 @@ def _scored(fitted: FittedModel, *sets: Dataset | None) -> list[Scored | None]:
     found: list[Scored | None] = []
     start = 0
     for one, rows in zip(sets, chosen, strict=True):
-        part = replace(whole, samples=whole.samples[:, start : start + len(rows)])
+        part = whole[start : start + len(rows)]
         start += len(rows)
         if one is None or not len(rows):
             found.append(None)
@@ -178,7 +181,7 @@ def _curves(x: Values, predictive: Predictive) -> Curves:
     # Spread over the samples: those of a mixture come member by member.
     chosen = np.linspace(0, count - 1, min(DRAWS, count)).round().astype(int)
     bands = {probability: predictive.interval(probability) for probability in BANDS}
-    return Curves(x, predictive.mean, bands, predictive.samples[chosen])
+    return Curves(x, predictive.mean, bands, predictive.expected_y[chosen])
 
 
 def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces | None:
@@ -192,6 +195,5 @@ def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None
     # A force along another input does not change here.
     moving = [k for k in range(len(found.names)) if np.ptp(found.samples[0, :, k]) > 0]
     kept = (moving or list(range(len(found.names))))[:_FORCES]
-    part = replace(found, samples=found.samples[:, :, kept], noise_std=found.noise_std[kept])
-    names = tuple(found.names[k] for k in kept)
-    return Forces(names, len(found.names), _curves(points[:, 0], part))
+    part = found.select(outputs=np.array(kept))
+    return Forces(part.names, len(found.names), _curves(points[:, 0], part))

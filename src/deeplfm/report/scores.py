@@ -2,6 +2,7 @@
 
     PIT = P(Y ≤ y), uniform if calibrated;   y is in the central interval p where |2 PIT - 1| ≤ p
 
+For counts the PIT is a random point of the step that P(Y ≤ y) makes at y.
 Outputs that nothing was observed of, or that are constant, have scores that are not defined: NaN.
 """
 
@@ -23,7 +24,7 @@ PAIRED = 300  # values of an output that its CRPS is taken from: each needs all 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one output, or of all together; NaN where not defined."""
+    """The scores of one output, or of all together; NaN where one is not defined."""
 
     count: int
     nmse: float
@@ -63,11 +64,9 @@ def _of_output(y: Values, predictive: Predictive, output: int) -> Scores:
     rows = np.isfinite(y) & np.isfinite(predictive.samples[:, :, output]).all(0)
     if not rows.any():
         return Scores(0, nan, nan, nan, nan, np.empty(0))
-    noise = predictive.noise_std[..., output : output + 1]
-    samples = predictive.samples[:, rows, output : output + 1]
-    own, known = Predictive(samples, noise, predictive.degrees), y[rows, None]
+    chosen = np.flatnonzero(rows)
+    own, known = predictive.select(chosen, np.array([output])), y[rows, None]
     few = evenly(np.arange(len(known)), PAIRED)
-    paired = Predictive(samples[:, few], noise, predictive.degrees)
     # What is left of a constant after its mean is taken off is rounding, not a spread.
     varies = known.std() > 8 * np.finfo(np.float64).eps * np.abs(known).max()
     return Scores(
@@ -75,14 +74,14 @@ def _of_output(y: Values, predictive: Predictive, output: int) -> Scores:
         float(metrics.nmse(known, own.mean)[0]) if varies else nan,
         float(metrics.rmse(known, own.mean)[0]),
         float(metrics.mnll(known, own)[0]),
-        _crps(known[few], paired),
-        own.cdf(known)[:, 0],
+        _crps(known[few], own[few]),
+        own.pit(known)[:, 0],
     )
 
 
 def _crps(y: Values, predictive: Predictive) -> float:
-    """Exact for Gaussian noise; from draws for a Student-t, whose quantiles take minutes."""
-    if predictive.degrees is None:
+    """The CRPS, in closed form where there is one, else from draws: quantiles take minutes."""
+    if predictive.components.has_closed_crps:
         return float(metrics.crps(y, predictive)[0])
     drawn = np.sort(predictive.sample_y(seed=0), axis=0)
     count = len(drawn)

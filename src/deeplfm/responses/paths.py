@@ -13,13 +13,13 @@ from torch import Tensor
 
 from deeplfm.errors import InputError
 from deeplfm.forces import ForcePath
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import Dynamics
 from deeplfm.responses.systems import system_bump_response, system_wave_response
 from deeplfm.shapes import Memory
 
 
 def path_response(
-    greens_function: GreensFunction,
+    greens_function: Dynamics,
     path: ForcePath,
     x: Float[Tensor, "*S N P"],
     memory: Memory = "infinite",
@@ -34,12 +34,13 @@ def path_response(
     x = path.inputs(x)[:, :, None, :, None, None]  # dimensions: S N D P Q (B or M)
     theta = path.theta.permute(0, 3, 1, 2)[:, None, None]
     waves = system_wave_response(greens_function, x, theta, memory, trailing=2).prod(-3)
-    turned = waves * torch.polar(torch.ones_like(path.phase), path.phase)[:, None, None]
-    response = torch.einsum("sndqb,sqb->sndq", turned.real, path.amplitude)
+    shifted = waves * torch.polar(torch.ones_like(path.phase), path.phase)[:, None, None]
+    response = torch.einsum("sndqb,sqb->sndq", shifted.real, path.amplitude)
     if path.centers.shape[1] == 0:
         return response
-    centers = path.centers.permute(2, 0, 1)
-    bumps = system_bump_response(
-        greens_function, x, centers, path.lengthscale.mT[:, :, None], memory, trailing=2
-    ).prod(-3)
-    return response + torch.einsum("sndqm,sqm->sndq", bumps, path.coefficients)
+    centers, ell = path.centers.permute(2, 0, 1), path.lengthscale.mT[:, :, None]
+    for weight, scale in path.mixture:
+        bumps = system_bump_response(greens_function, x, centers, scale * ell, memory, trailing=2)
+        coefficients = weight * path.coefficients
+        response = response + torch.einsum("sndqm,sqm->sndq", bumps.prod(-3), coefficients)
+    return response

@@ -44,7 +44,7 @@ def best_steps(trainer: Trainer, test: Batch, report: Report | None = None) -> i
     best, found, worse = -torch.inf, steps, 0
     while trainer.step < steps and worse < _PATIENCE:
         trainer.run(until=trainer.step + stride, report=report)
-        density = trainer.company.share(lambda: float(_log_density(trainer, test)))
+        density = trainer.processes.share(lambda: float(_log_density(trainer, test)))
         if density > best:
             best, found, worse = density, trainer.step, 0
         else:
@@ -56,5 +56,6 @@ def _log_density(trainer: Trainer, test: Batch) -> Tensor:
     """log mean_s p(y | f_s), summed over the held-out observations; the same draws every time."""
     generator = torch.Generator(device=test.x.device).manual_seed(0)
     with torch.no_grad():
-        path = trainer.model.draw(_SAMPLES, generator)
-        return multi_sample(trainer.model, test, path).expected_log_likelihood
+        backend = trainer.training.backend
+        path = trainer.model.draw(_SAMPLES, generator, backend)
+        return multi_sample(trainer.model, test, path, backend).expected_log_likelihood

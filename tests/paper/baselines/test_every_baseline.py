@@ -41,7 +41,7 @@ def model(request: Any) -> Baseline:
     return entry.cls(**entry.smoke, progress=False)
 
 
-def subclasses(cls: Any) -> Iterator[Any]:
+def subclasses(cls: type[Any]) -> Iterator[type[Any]]:
     yield cls
     for below in cls.__subclasses__():
         yield from subclasses(below)
@@ -64,7 +64,7 @@ def test_fit_predict_save_and_load(model: Baseline, tmp_path: Path) -> None:
     p = model.predictive(t, num_samples=7)
     assert p.mean.shape == p.std.shape == (60, 2)
     assert len(p.samples) in (1, 7)
-    assert p.noise_std.shape == p.samples.shape
+    assert p.components.variance.shape == p.samples.shape
     assert (p.std > 0).all()
     assert 80 < p.mean[:, 1].mean() < 120  # the user's units
     mean, std = model.predict(t, return_std=True)
@@ -80,7 +80,7 @@ def test_fit_predict_save_and_load(model: Baseline, tmp_path: Path) -> None:
     assert type(again) is type(model)
     assert again.get_params() == model.get_params()
     np.testing.assert_array_equal(again.predictive(t, 7).samples, p.samples)
-    np.testing.assert_array_equal(again.predictive(t, 7).noise_std, p.noise_std)
+    np.testing.assert_array_equal(again.predictive(t, 7).std, p.std)
     np.testing.assert_array_equal(again.history_["loss"], history["loss"])
     assert {path.suffix for path in (tmp_path / "run").iterdir()} == {".json", ".safetensors"}
 

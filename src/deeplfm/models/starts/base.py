@@ -14,8 +14,6 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.variational.gaussians import FullGaussian, VariationalGaussian
-
 Values = NDArray[np.float64]
 
 FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
@@ -55,7 +53,7 @@ def principal_components(x: Values, count: int) -> Values:
 
 
 class Posterior(NamedTuple):
-    """Of the weights, with the offset of each output at its best."""
+    """The posterior of the weights, with the offset of each output at its best."""
 
     mean: Float[Tensor, " F"]
     precision: Float[Tensor, "F F"]
@@ -73,10 +71,11 @@ def posterior_of_weights(
     alike: int = 1,
     prior_std: Float[Tensor, " F"] | None = None,
 ) -> Posterior:
-    """Of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place.
+    """The posterior of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise.
 
-    NaN in y are gaps. `alike` neighbouring errors are taken for one: for the spread of W, not for
-    its mean, so many targets count as one. s is 1 unless it is given.
+    An estimated `noise` is updated in place. NaN in y are gaps. `alike` neighbouring errors are
+    taken for one: for the spread of W, not for its mean, so many targets count as one. s is 1
+    unless it is given.
     """
     seen = ~y.isnan()
     size = phi.shape[-1]
@@ -105,16 +104,3 @@ def posterior_of_weights(
         precision.diagonal().add_(1)
     precision = precision[:size, :size] / (std[:, None] * std)
     return Posterior(std * mean[:size], precision, scale * mean[size:], evidence)
-
-
-def factors_of(precision: Tensor, weights: VariationalGaussian) -> Tensor:
-    """Of the closest q that `weights` can be: the inverses of the blocks of the precision."""
-    batch, size = weights.shift.shape
-    if not isinstance(weights, FullGaussian):
-        return torch.diag_embed(precision.diagonal(dim1=-2, dim2=-1).reshape(batch, size).rsqrt())
-    if len(precision) != batch:  # several forces in one regression
-        index = torch.arange(batch * size).reshape(batch, size)
-        precision = precision[0][index[:, :, None], index[:, None, :]]
-    covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-    factor: Tensor = torch.linalg.cholesky(covariance)
-    return factor

@@ -23,7 +23,6 @@ from deeplfm.models.starts.base import (
     FIRST_NOISE,
     Start,
     Values,
-    factors_of,
     posterior_of_weights,
     principal_components,
 )
@@ -72,10 +71,10 @@ def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tens
         omega = layer.frequencies.center()
         if layer.plane_wave or layer.memory == "infinite":
             return layer.features(values[None], omega[None])[0].flatten(-2)
-        return _from_rest(layer, values, omega)
+        return _from_zero_state(layer, values, omega)
 
 
-def _from_rest(
+def _from_zero_state(
     layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
 ) -> Float[Tensor, "N G F"]:
     """Sums over inputs of waves less their transients (`responses`), a few rows at a time.
@@ -84,13 +83,14 @@ def _from_rest(
     regression has no use for that.
     """
     forces, count = omega.shape[1:3]
+    amplitudes = layer.waves(omega[None], copy=False).amplitudes()
     omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
-    scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
+    scale = amplitudes[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
     turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
     weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
     g = layer.greens_function
     response = g.transfer(torch.complex(torch.zeros_like(omega), omega))
-    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from rest
+    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from state zero
     after, before = weights * response, sign * weights * response.conj()
     parts = []
     for x in values.split(max(1, _AT_ONCE // after.numel())):
@@ -190,7 +190,7 @@ def fit_weights(
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
     own = None if expected is None else expected[: mean.shape[-1]]  # that of each force
-    layer.weights.set(mean, factors_of(precision, layer.weights), own)
+    layer.weights.set(mean, layer.weights.closest_factor(precision), own)
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:

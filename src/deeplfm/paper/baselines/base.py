@@ -22,12 +22,13 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, dataset, dimensions, files, fit_scaling, inputs_table
 from deeplfm.errors import InputError
-from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation import NormalComponents, Predictive
 from deeplfm.paper.baselines.history import History
 from deeplfm.registry import arguments_of
 from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.regressor.devices import checked_device, checked_dtype
+from deeplfm.regressor.formats import FORMAT
 from deeplfm.regressor.settings import to_json
 from deeplfm.shapes import check_count
 
@@ -36,7 +37,6 @@ State = dict[str, Tensor]
 Mixture = tuple[Tensor, Tensor]  # centres and standard deviations, [S, N, D] each
 
 SETTINGS, NUMBERS = "baseline.json", "baseline.safetensors"
-_SCALING = ("input_origin", "input_scale", "target_mean", "target_std")
 
 
 @final
@@ -162,9 +162,10 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         x = torch.tensor(table, dtype=like.dtype, device=like.device)
         with torch.no_grad():
             mixture = self.mixture(fitted.state, x, num_samples, start)
-        centres, std = (value.double().cpu().numpy() for value in mixture)
-        in_user_units = fitted.scaling.functions(centres), fitted.scaling.spread(std)
-        return Predictive(*in_user_units, None, fitted.output_names, start)
+        centers, std = (value.double().cpu().numpy() for value in mixture)
+        centers, std = fitted.scaling.functions(centers), fitted.scaling.spread(std)
+        components = NormalComponents(centers, std)
+        return Predictive(centers, components, fitted.output_names, start)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² over the observed targets, averaged over the outputs."""
@@ -182,12 +183,12 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         folder, fitted = Path(folder), self.fitted_
         parameters = arguments_of(self)  # before anything is written: it may refuse
         tensors = {f"state.{key}": value for key, value in fitted.state.items()}
-        for field in _SCALING:
-            tensors[f"scaling.{field}"] = torch.tensor(getattr(fitted.scaling, field))
+        for field, array in fitted.scaling.arrays().items():
+            tensors[f"scaling.{field}"] = torch.tensor(array)
         tensors |= {f"history.{n}": torch.tensor(column) for n, column in fitted.history.items()}
         files.save_tensors(folder / NUMBERS, tensors)
         settings = {
-            "format": saving.FORMAT,
+            "format": FORMAT,
             "baseline": type(self).__name__,
             "parameters": to_json(parameters),
             "input_names": list(fitted.input_names),
@@ -210,7 +211,7 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             group, _, key = name.partition(".")
             groups[group][key] = value
         state = {name: value.to(device) for name, value in groups["state"].items()}
-        scaling = Scaling(*(groups["scaling"][name].numpy() for name in _SCALING))
+        scaling = Scaling.from_arrays({n: v.numpy() for n, v in groups["scaling"].items()})
         history = {name: value.numpy() for name, value in groups["history"].items()}
         names = tuple(settings["input_names"]), tuple(settings["output_names"])
         self.n_features_in_ = len(names[0])
