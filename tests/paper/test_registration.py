@@ -1,6 +1,7 @@
 """Registries: files of a room are found, names are unique, mistakes are named in a sentence."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from deeplfm.paper.baselines import baseline, load, registered_baselines, regist
 from deeplfm.paper.baselines.exact_gp import ExactGP, PerOutputGP
 from deeplfm.paper.datasets import Folder, data_set, registered_data_sets
 from deeplfm.paper.datasets import registry as data_set_registry
-from deeplfm.paper.experiments import Sweep, cells, choose
+from deeplfm.paper.experiments import Cell, Sweep, cells, choose, tables
 from deeplfm.paper.experiments.models import make, models, models_on
 from deeplfm.paper.registration import Registry
 
@@ -159,3 +160,24 @@ def test_a_class_that_no_file_holds_stays_in_one_process(tmp_path: Path) -> None
     with pytest.raises(dlfm.InputError, match="OneKernel must be defined at the top of a file"):
         Sweep(tmp_path, jobs=2, short=True).run(chosen, lambda _: None)
     assert Sweep(tmp_path, jobs=1, short=True).run(chosen, lambda _: None) == {}
+
+
+def test_a_model_of_one_task_leaves_cells_of_the_other_empty(tmp_path: Path) -> None:
+    register = baseline("one-kernel", on=("toy", "table"), tasks=("imputation",), smoke={"steps": 1})
+    register(one_kernel())
+    chosen = choose("toy", ["one-kernel"], ["figure"], ["0"])
+    assert [cell.tasks for cell in chosen] == [("imputation",)]
+    Sweep(tmp_path, short=True).run(chosen, lambda _: None)
+    (table,) = tables(tmp_path, "toy")
+    ((label, seeds, *scores),) = table.rows
+    assert (label, seeds) == ("one-kernel", "1")
+    assert all(scores[:3])
+    assert scores[3:] == ["", "", ""]
+    assert "one-kernel" not in {cell.model for cell in cells("uci")}  # tables have no such task
+
+
+def test_a_cell_names_the_data_set_it_needs() -> None:
+    cell = Cell("chairs", "gp", "stool", ("imputation",), 0, ExactGP())
+    with pytest.raises(dlfm.InputError, match=r"must be one of .*'toy'.*; got 'chairs'"):
+        _ = cell.data_set
+    assert replace(cell, source="toy").data_set is registered_data_sets()["toy"]

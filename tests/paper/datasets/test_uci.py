@@ -64,6 +64,8 @@ def test_other_files(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="is not byte for byte the file known here"):
         table = uci("power", 0, tmp_path)
     np.testing.assert_array_equal(table.values[:, 0], rows[:, 4])
+    np.testing.assert_array_equal(table.inputs, rows[:, :4])
+    assert (table.input_names, table.names) == (("AT", "V", "AP", "RH"), ("PE",))
     np.savetxt(file, rows[:-1], fmt="%.2f")
     with pytest.raises(dlfm.InputError, match=r"must hold 9568 lines .* got 9567 lines of 5 "):
         uci("power", 0, tmp_path)

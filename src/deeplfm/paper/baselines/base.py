@@ -2,7 +2,7 @@
 
     model = SVGP().fit(X, y);   model.predictive(X_new).log_density(y_new)
 
-A baseline writes two of them: `fit_state` turns data in the model's units into named tensors, the
+A baseline adds two methods: `fit_state` turns data in the model's units into named tensors, the
 state; `mixture` turns a state and new inputs into a mixture of Gaussians. The base class takes care
 of units, shapes, names, saving and scikit-learn.
 """
@@ -96,7 +96,8 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def fit_state(self, task: Task, history: History) -> State:
         """The tensors, by name, that predictions need. They are what is saved.
 
-        Tensors named "x" say where and in which dtype to predict: without one, as the task.
+        New inputs come to `mixture` on the device and in the dtype of the tensor "x" of the state,
+        or of the task, if the state has none.
         """
 
     @abstractmethod
