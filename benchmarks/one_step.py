@@ -57,7 +57,7 @@ def main() -> None:
     if options.threads:
         torch.set_num_threads(options.threads)
 
-    from deeplfm.training.schedule import BACKENDS
+    from deeplfm.training.schedule import USED
     from step_cases import CASES
 
     case, device = CASES[options.case], options.device
@@ -88,7 +88,7 @@ def main() -> None:
                 "case": options.case,
                 "device": device,
                 "threads": torch.get_num_threads(),
-                "backend": BACKENDS[int(trainer.history()["backend"][-1])],
+                "backend": USED[int(trainer.history()["backend"][-1])],
                 "ms": middle,
                 "ms_low": low,
                 "ms_high": high,

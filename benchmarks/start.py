@@ -25,6 +25,7 @@ import deeplfm as dlfm
 from deeplfm.data import Dataset, Scaling, dataset, files
 from deeplfm.data.cardiac import cardiac
 from deeplfm.data.series import Series
+from deeplfm.likelihoods import Likelihood
 from deeplfm.models import DeepLFM, Recipe
 from deeplfm.paper.datasets.toy import toy
 from deeplfm.regressor.fitting import fit
@@ -56,6 +57,10 @@ class Watched(Recipe):
 
     recipe: Recipe
     peaks: list[float] = field(default_factory=list)
+
+    @property
+    def likelihood(self) -> Likelihood:
+        return self.recipe.likelihood
 
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
         model = self.recipe.build(data, scaling, generator)

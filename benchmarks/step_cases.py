@@ -12,8 +12,8 @@ from deeplfm import FirstOrder, FourierDLFM, InducingDLFM, Training
 from deeplfm.data import Dataset, Scaling, dataset, fit_scaling
 from deeplfm.models import Recipe
 from deeplfm.objectives import Batch
+from deeplfm.sums import Backend
 from deeplfm.training import Trainer
-from deeplfm.training.schedule import Backend
 
 
 @dataclass(frozen=True)

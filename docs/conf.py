@@ -8,6 +8,12 @@ import importlib.metadata
 import re
 from typing import Any
 
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from deeplfm.paper.baselines import registered_baselines
+from deeplfm.paper.datasets import registered_data_sets
+
 project = "deeplfm"
 author = "The deeplfm developers"
 project_copyright = author
@@ -87,6 +93,22 @@ def plain_docstring(
     lines[:] = made
 
 
+class Registered(SphinxDirective):
+    """Documents what is registered: `.. registered:: baselines`, `.. registered:: data sets`."""
+
+    required_arguments, final_argument_whitespace = 1, True
+
+    def run(self) -> list[nodes.Node]:
+        classes = [entry.cls for entry in registered_baselines().values()]
+        modules = [entry.load.__module__ for entry in registered_data_sets().values()]
+        lines = {
+            "baselines": [f".. autoclass:: {cls.__module__}.{cls.__name__}\n" for cls in classes],
+            "data sets": [f".. automodule:: {name}\n   :members:\n" for name in modules],
+        }
+        return self.parse_text_to_nodes("\n".join(lines[self.arguments[0]]))
+
+
 def setup(app: Any) -> None:
     """Sphinx calls it."""
+    app.add_directive("registered", Registered)
     app.connect("autodoc-process-docstring", plain_docstring)

@@ -19,17 +19,21 @@ class Laplace(AdditiveNoise):
     def __init__(self, noise_variance: Tensor | float = 0.01) -> None:
         super().__init__(noise_variance, True, None)
 
-    def _distribution(self, f: Tensor) -> torch.distributions.Laplace:
+    def _distribution(self, f: Tensor) -> Any:
         return torch.distributions.Laplace(f, (self.noise_variance / 2).sqrt())
 
     def log_density(self, y: Tensor, f: Tensor) -> Tensor:
-        return self._distribution(f).log_prob(y)
+        density: Tensor = self._distribution(f).log_prob(y)
+        return density
 
     def cdf(self, y: Tensor, f: Tensor) -> Tensor:
-        return self._distribution(f).cdf(y)
+        below: Tensor = self._distribution(f).cdf(y)
+        return below
 
     def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return self._distribution(f).icdf(uniform(f.shape, generator, f).clamp(min=1e-12))
+        levels = uniform(f.shape, generator, f).clamp(min=1e-12)
+        targets: Tensor = self._distribution(f).icdf(levels)
+        return targets
 
     def variance(self, f: Tensor) -> Tensor:
         return self.noise_variance.expand_as(f)

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.forces import SquaredExponential
+from deeplfm.forces import ForcePrior
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.models import Recipe
@@ -52,7 +52,7 @@ NEEDS: dict[str, dict[str, Any]] = {
     "system_bump_response": {"greens_function": ODE, "x": ONE, "center": ONE, "lengthscale": ONE},
     "path_response": {
         "greens_function": ODE,
-        "path": SquaredExponential(1.0).draw(1, 2),
+        "path": ForcePrior(1.0).draw(1, 2),
         "x": ONE[:, None],
     },
     "quadrature": {"greens_function": ODE, "force": torch.sin, "x": ONE},

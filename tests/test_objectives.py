@@ -20,7 +20,7 @@ def sigma_points(layer: FourierLayer) -> DeepPath:
     mean, factor = layer.weights.mean[0], layer.weights.factor[0]
     steps = math.sqrt(len(mean)) * factor.mT
     weights = torch.cat([mean + steps, mean - steps])[:, None]
-    path = FourierPath(layer, layer.frequencies.draw(1), weights)
+    path = FourierPath(layer.waves(layer.frequencies.draw(1)), weights, None, layer.offset)
     return DeepPath((path,), Concatenate(), len(weights))
 
 

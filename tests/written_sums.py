@@ -18,11 +18,11 @@ def bumps_as_written(
     return (product * coefficients[:, None]).sum((-2, -1))
 
 
-def rest_as_written(
+def fourier_as_written(
     x: Tensor, shared: Tensor, omega: Tensor, decay: Tensor, amplitude: Tensor, weights: Tensor,
     offset: Tensor,
 ) -> Tensor:  # fmt: skip
-    """A first-order Fourier layer that starts from rest; before the origin it runs backwards."""
+    """A first-order Fourier layer from its zero state; before the origin it runs backwards."""
     inputs = torch.cat([x, shared.expand(len(x), -1, -1)], -1)[:, :, None, :, None, None]
     waves = wave_response(  # S N G P Q R
         inputs.abs(), omega.permute(0, 3, 1, 2), decay[..., None, None], "zero"
@@ -34,7 +34,7 @@ def rest_as_written(
     return torch.einsum("sndf,sdf->snd", features, weights) + offset
 
 
-def turned_as_written(
+def wave_weights_as_written(
     theta: Tensor, phase: Tensor, decay: Tensor, sensitivities: Tensor, amplitude: Tensor
 ) -> Tensor:
     """What first-order ODEs make of waves with these phases: complex, [S, QB, D]."""

@@ -8,16 +8,14 @@ Sums run over observed entries. Restarts are compared by the ELBO or held-out de
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from deeplfm.likelihoods import Gaussian
 from deeplfm.models import DeepLFM
-from deeplfm.sums.backends import by_kernels, by_tables
-from deeplfm.sums.torch.gaussian_density import gaussian_log_density
+from deeplfm.sums import Backend, gaussian_density
 
 
 class Batch(NamedTuple):
@@ -41,30 +39,32 @@ class Terms(NamedTuple):
 
 
 Path: TypeAlias = Callable[[Tensor], Tensor]
-Objective: TypeAlias = Callable[[DeepLFM, Batch, Path], Terms]
 
 
-def elbo(model: DeepLFM, batch: Batch, path: Path) -> Terms:
+class Objective(Protocol):
+    """A function of a model, a batch and drawn functions; `backend` says how sums are computed."""
+
+    def __call__(
+        self, model: DeepLFM, batch: Batch, path: Path, backend: Backend = "auto"
+    ) -> Terms: ...
+
+
+def elbo(model: DeepLFM, batch: Batch, path: Path, backend: Backend = "auto") -> Terms:
     """The evidence lower bound with the functions of `path`."""
     f, likelihood = path(batch.x), model.likelihood
-    if isinstance(likelihood, Gaussian) and f.numel():
-        known = (batch.y, batch.observed, likelihood.noise_variance)
-        if by_tables(f):
-            return Terms(gaussian_log_density(f, *known, _scale(batch)), model.kl())
-        if by_kernels(f):
-            from deeplfm.sums.triton import gaussian as triton_gaussian
-
-            total = triton_gaussian.gaussian_log_density(f, *known, batch.total)
-            return Terms(total, model.kl())
+    variance = likelihood.gaussian_variance
+    if variance is not None:
+        known = (batch.y, batch.observed, variance.expand(batch.y.shape[-1]), batch.total)
+        return Terms(gaussian_density.by(backend, f, *known), model.kl(backend))
     densities = likelihood.log_prob(batch.y, f, batch.observed)
-    return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl())
+    return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl(backend))
 
 
-def multi_sample(model: DeepLFM, batch: Batch, path: Path) -> Terms:
+def multi_sample(model: DeepLFM, batch: Batch, path: Path, backend: Backend = "auto") -> Terms:
     """The log of the mean density over samples, entry by entry."""
     densities = model.likelihood.log_prob(batch.y, path(batch.x), batch.observed)
     mixture = torch.logsumexp(densities, dim=0) - math.log(len(densities))
-    return Terms(_scale(batch) * mixture.sum(), model.kl())
+    return Terms(_scale(batch) * mixture.sum(), model.kl(backend))
 
 
 def _scale(batch: Batch) -> float:

@@ -5,7 +5,8 @@ import pytest
 
 import deeplfm as dlfm
 from deeplfm.data import Series, Table, cardiac
-from deeplfm.paper.datasets import toy, uneven
+from deeplfm.paper.datasets.toy import toy
+from deeplfm.paper.datasets.uneven import uneven
 
 
 def test_a_series_has_its_times_as_inputs() -> None:

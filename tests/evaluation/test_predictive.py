@@ -1,5 +1,6 @@
 """The mixture against SciPy, brute-force integration and sampling; metrics against their words."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -192,3 +193,33 @@ def test_bad_input() -> None:
         metrics.rmse(Y[:, 0], p.mean)
     with pytest.raises(dlfm.InputError, match="every output must have an observed target"):
         metrics.nmse(Y * np.array([np.nan, 1.0]), p.mean)
+
+
+def test_quantiles_of_the_distribution_function_come_back() -> None:
+    """For noise of each sample's own, and a level far in the tail."""
+    noise = np.linspace(0.1, 3, 14).reshape(7, 1, 2)
+    for degrees in (None, 3.0):
+        p = mixture(SAMPLES, noise, degrees)
+        for level in (1e-6, 0.3, 0.999):
+            np.testing.assert_allclose(p.cdf(p.quantile(level)), level, rtol=1e-6)
+    lower, upper = p.interval(0.6)
+    np.testing.assert_allclose(p.cdf(lower), 0.2, rtol=1e-8)
+    np.testing.assert_allclose(p.cdf(upper), 0.8, rtol=1e-8)
+
+
+def test_samples_of_targets_repeat_with_their_seed() -> None:
+    p, other = (replace(mixture(SAMPLES, NOISE), seed=seed) for seed in (3, 4))
+    np.testing.assert_array_equal(p.sample_y(), p.sample_y(seed=3))
+    np.testing.assert_array_equal(p.sample_y(seed=4), other.sample_y())
+    assert not np.array_equal(p.sample_y(), other.sample_y())
+
+
+def test_coverage_is_over_what_was_observed() -> None:
+    """Ten targets of which four are known, one of these outside: three quarters."""
+    p = mixture(np.zeros((1, 10, 1)), np.ones(1))
+    y = np.full((10, 1), np.nan)
+    y[[0, 3, 5, 9], 0] = [0.1, -0.3, 9.0, 0.2]
+    assert metrics.coverage(y, p, 0.5).tolist() == [0.75]
+    skewed = np.array([[0.0], [0.0], [0.0], [10.0]])  # the mean is no median
+    assert metrics.nmse(skewed, skewed + 1).tolist() == [pytest.approx(4 / 75)]
+    assert metrics.rmse(skewed, skewed - 3).tolist() == [3.0]

@@ -11,16 +11,16 @@ from torch import Tensor
 from torch.distributions import MultivariateNormal, kl_divergence
 
 import deeplfm as dlfm
-from deeplfm.forces import InducingPosterior, SquaredExponential
+from deeplfm.forces import ForcePrior, InducingPosterior
 from deeplfm.forces.cholesky import jittered_cholesky
 
 SAMPLES = 20_000
 
 
-def prior(num_inputs: int = 1) -> SquaredExponential:
+def prior(num_inputs: int = 1) -> ForcePrior:
     lengthscale = torch.tensor([[0.4, 0.8], [0.9, 0.5]], dtype=torch.float64)[:, :num_inputs]
     variance = torch.tensor([2.0, 0.5], dtype=torch.float64)
-    return SquaredExponential(lengthscale, variance, num_forces=2, num_inputs=num_inputs)
+    return ForcePrior(lengthscale, variance, num_forces=2, num_inputs=num_inputs)
 
 
 def assert_moments(values: Tensor, mean: Tensor, covariance: Tensor) -> None:

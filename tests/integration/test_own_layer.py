@@ -22,6 +22,7 @@ from deeplfm.models import Concatenate, DeepLFM, Recipe, layer_sizes
 from deeplfm.plotting import plot_greens_functions, plot_time_constants
 from deeplfm.regressor import learnt
 from deeplfm.report import write_report
+from deeplfm.sums import Backend
 from deeplfm.variational.gaussians import DiagonalGaussian
 from small_models import noise_variance
 
@@ -54,10 +55,15 @@ class PolynomialLayer(Layer):
         shape = (num_outputs, 1 + degree * num_inputs)
         self.weights = DiagonalGaussian(shape, like=like, scale=0.1)
 
-    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Polynomials:
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+    ) -> Polynomials:
         return Polynomials(self.weights.draw(num_samples, generator), self.degree)
 
-    def kl(self) -> Float[Tensor, ""]:
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
         return self.weights.kl().sum()
 
     def lengthscales(self) -> Float[Tensor, " P"]:

@@ -36,7 +36,8 @@ class Poisson(Likelihood):
         return y * f - f.exp() - torch.lgamma(y + 1)
 
     def cdf(self, y: Tensor, f: Tensor) -> Tensor:
-        return torch.special.gammaincc(y + 1, f.exp())
+        below: Tensor = torch.special.gammaincc(y + 1, f.exp())
+        return below
 
     def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor:
         return torch.poisson(f.exp(), generator)
@@ -87,7 +88,8 @@ class NegativeBinomial(Likelihood):
         return f.exp()
 
     def variance(self, f: Tensor) -> Tensor:
-        return f.exp() + (2 * f).exp() / self.size()
+        excess: Tensor = (2 * f).exp() / self.size()
+        return f.exp() + excess
 
 
 DAYS = np.arange(160.0)
@@ -160,7 +162,7 @@ def test_the_prediction_is_a_mixture_of_poissons(model: dlfm.DeepLFMRegressor) -
     p = model.predictive(DAYS[::16], num_samples=30)
     y = COUNTS[::16].copy()
     y[2, 0] = np.nan
-    parts = scipy.stats.poisson(np.exp(p.samples))
+    parts: Any = scipy.stats.poisson(np.exp(p.samples))
     np.testing.assert_allclose(p.mean, parts.mean().mean(0))
     np.testing.assert_allclose(p.std**2, parts.var().mean(0) + parts.mean().var(0))
     density = np.log(parts.pmf(np.nan_to_num(y)).mean(0))
@@ -252,7 +254,7 @@ def test_a_likelihood_with_a_parameter_learns_it(tmp_path: Path) -> None:
     assert 1 < found[0] < 4
     assert found[1] > 10 * found[0]
     p = rough.predictive(DAYS, num_samples=20)
-    parts = scipy.stats.nbinom(found, found / (found + np.exp(p.samples)))
+    parts: Any = scipy.stats.nbinom(found, found / (found + np.exp(p.samples)))
     np.testing.assert_allclose(p.log_density(counts), np.log(parts.pmf(counts).mean(0)), rtol=1e-6)
     np.testing.assert_allclose(p.cdf(counts), parts.cdf(counts).mean(0), rtol=1e-6)
     np.testing.assert_allclose(p.std**2, parts.var().mean(0) + parts.mean().var(0), rtol=1e-6)
@@ -279,4 +281,4 @@ def test_saved_and_loaded_it_predicts_the_same(
     means = [member.function_mean for member in members]
     assert means[0] is not None
     assert means[1] is not None
-    assert torch.equal(*means)
+    assert torch.equal(means[0], means[1])

@@ -1,7 +1,6 @@
 """The Fourier layer against the exact kernel, Monte Carlo, and its promises."""
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -10,10 +9,8 @@ from torch import Tensor
 import deeplfm as dlfm
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
-from deeplfm.layers.frequencies import Treatment
 from deeplfm.responses import bump_response
 from deeplfm.shapes import Memory
-from deeplfm.sums.wave_sum import wave_sum
 from small_models import deep, deep_batch, shallow
 
 SAMPLES = 20_000
@@ -182,24 +179,6 @@ def test_forces_drive_the_layer() -> None:
             torch.testing.assert_close(total[:, 0, 0], f[s])
 
 
-def test_local_reparameterisation_has_the_same_moments() -> None:
-    _, layer, batch = shallow("diagonal")
-    x = batch.x[:3]
-    with torch.no_grad():
-        generator = torch.Generator().manual_seed(5)
-        local = layer.draw_for_training(SAMPLES, generator, local=True)(x.expand(SAMPLES, -1, -1))[
-            :, :, 0
-        ]
-        functions = draw(layer, x)[:, :, 0]
-    error = 5 * (functions.var(0) / SAMPLES).sqrt()
-    assert ((local.mean(0) - functions.mean(0)).abs() <= 2 * error).all()
-    spread = 5 * functions.var(0) * math.sqrt(2 / SAMPLES)
-    assert ((local.var(0) - functions.var(0)).abs() <= 2 * spread).all()
-    _, full, _ = shallow("full")
-    with pytest.raises(dlfm.InputError, match="local reparameterisation needs"):
-        full.draw_for_training(2, local=True)
-
-
 @pytest.mark.parametrize(
     "g", [dlfm.FirstOrder(1e3), dlfm.SecondOrder(1e3, 1e3), dlfm.FirstOrder(1e-3)]
 )
@@ -234,66 +213,3 @@ def test_smooth_through_the_origin(g: GreensFunction, smooth: int) -> None:
             values.append(derivative.item())
         sides.append(values)
     assert sides[0] == pytest.approx(sides[1], abs=1e-3)
-
-
-def test_sums_of_waves_have_derivatives_of_every_order() -> None:
-    generator = torch.Generator().manual_seed(8)
-    x, omega = (torch.randn(2, 3, 2, generator=generator).double() for _ in range(2))
-    weights = [torch.randn(2, 3, 2, generator=generator).double() for _ in range(2)]
-    arguments = [value.requires_grad_() for value in (x, omega, *weights)]
-    torch.autograd.gradcheck(wave_sum, arguments)
-    torch.autograd.gradgradcheck(wave_sum, arguments)
-
-
-@pytest.mark.parametrize("frequencies", ["fixed_noise", "resampled"])
-@pytest.mark.parametrize(
-    ("g", "options"),
-    [
-        (dlfm.FirstOrder(1.5), {}),
-        (dlfm.FirstOrder(1e-6, normalised=True), {"random_phases": True, "input_weights": True}),
-        (dlfm.FirstOrder(2.0), {"per_output": True, "num_forces": 2}),
-        (dlfm.FirstOrder(2.0), {"per_output": True, "num_forces": 2, "shared_forces": True}),
-        (dlfm.FirstOrder(2.0), {"memory": "infinite", "shared_forces": True}),
-        (dlfm.FirstOrder(2.0), {"memory": "infinite", "inputs": "product", "per_output": True}),
-        (dlfm.SecondOrder(0.7, 3.0), {"memory": "infinite", "random_phases": True}),
-        (dlfm.SecondOrder(0.7, 3.0), {"per_output": True, "num_forces": 2}),
-        (dlfm.SecondOrder(3.0, 3.0, learn=False), {"random_phases": True}),
-        (dlfm.SecondOrder(4.0, 1.5, normalised=True), {"shared_forces": True}),
-        (dlfm.LinearODE([4.0, -0.2]), {}),
-        (dlfm.LinearODE([20.0, 15.0, 4.0]), {"per_output": True}),
-        (dlfm.LinearODE([8.0, 12.0, 6.0], learn=False), {"num_forces": 2}),
-        (dlfm.LinearODE([5.0, 3.0, 7.0, 1.0], normalised=True), {}),
-        (dlfm.NoDynamics(), {"num_forces": 2}),
-    ],
-)
-@pytest.mark.parametrize("shared_inputs", [True, False])
-def test_sums_of_waves_are_the_features_times_the_weights(
-    g: GreensFunction, options: dict[str, Any], frequencies: Treatment, shared_inputs: bool
-) -> None:
-    """Values and gradients, on both sides of the origin, also where H is near 1e6 or poles meet."""
-    generator = torch.Generator().manual_seed(1)
-    layer = FourierLayer(
-        2, 3, greens_function=g, num_features=4, frequencies=frequencies, generator=generator,
-        **options,
-    )  # fmt: skip
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator).to(parameter))
-        if layer.frequencies.mean is not None and layer.frequencies.log_std is not None:
-            layer.frequencies.mean[..., 0, 0] = 1e-6  # a wave that hardly turns
-            layer.frequencies.log_std[..., 0, 0] = -30
-    x = torch.randn(1 if shared_inputs else 5, 7, 2, generator=generator, dtype=torch.float64)
-    x.requires_grad_()
-    path = layer.draw(5, generator)
-    sums, features = path.by_sums(x), path.by_features(x)
-    torch.testing.assert_close(sums, features, rtol=1e-9, atol=1e-9)
-    along = torch.randn(sums.shape, generator=generator, dtype=torch.float64)
-    wanted = [x, *(p for p in layer.parameters() if p.requires_grad)]
-    got, expected = (
-        torch.autograd.grad(f, wanted, along, allow_unused=True, retain_graph=True)
-        for f in (sums, features)
-    )
-    for one, other in zip(got, expected, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)

@@ -2,6 +2,8 @@
 
 import copy
 import logging
+from dataclasses import replace
+from importlib import import_module
 
 import pytest
 import torch
@@ -10,10 +12,9 @@ from torch import Tensor
 import deeplfm as dlfm
 from deeplfm.forces import ForcePath
 from deeplfm.layers import InducingLayer
-from deeplfm.layers.inducing import InducingPath
 from deeplfm.responses.paths import path_response
 from deeplfm.shapes import Memory
-from deeplfm.sums.torch.bump_tables import bump_table
+from deeplfm.sums.torch.bump_lookup import bumps_by_lookup
 from inducing_layers import any_q, f64, layer_of, matrix, points
 
 
@@ -64,7 +65,7 @@ def test_chunks_of_bumps_leave_no_trace(monkeypatch: pytest.MonkeyPatch) -> None
         return [value.detach(), *gradients]
 
     whole = result()
-    monkeypatch.setattr("deeplfm.sums.bump_sum._CHUNK", 200)
+    monkeypatch.setattr(import_module("deeplfm.sums.bump_sum"), "_BUMPS", 200)
     for one, other in zip(result(), whole, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
@@ -203,7 +204,9 @@ def test_tables_are_as_good_as_float32(name: str, per_draw: bool) -> None:
             "lengthscale": one.posterior.prior.lengthscale,
         }
         at = x.clone().to(dtype).detach().requires_grad_()
-        value = InducingPath(one, ForcePath(**force), interpolate=dtype == torch.float32)(at)
+        path = one.draw(3)
+        path = replace(path, force=ForcePath(**force), approximate=dtype == torch.float32)
+        value = path(at)
         (value * torch.arange(value.numel()).reshape(value.shape).to(dtype).cos()).sum().backward()
         gradients = [p.grad for _, p in sorted(one.named_parameters()) if p.grad is not None]
         (by_x,) = [at.grad] if at.grad is not None else []
@@ -235,21 +238,25 @@ def test_a_draw_is_the_same_on_another_device(dtype: torch.dtype, tolerance: flo
     x = points(2, 300).to(dtype)[None]
     with torch.no_grad():
         path = layer.draw(3, torch.Generator().manual_seed(0))
-        moved = {name: value.cuda() for name, value in vars(path.force).items()}
-        there = InducingPath(copy.deepcopy(path.layer).cuda(), ForcePath(**moved), path.interpolate)
+        moved: dict[str, Any] = {
+            name: value.cuda() if isinstance(value, Tensor) else value
+            for name, value in vars(path.force).items()
+        }
+        twin = copy.deepcopy(layer).to(path.force.theta.dtype).cuda().draw(3)
+        there = replace(twin, force=ForcePath(**moved), approximate=path.approximate)
         torch.testing.assert_close(there(x.cuda()).cpu(), path(x), rtol=0, atol=tolerance)
 
 
-def test_far_centers_and_fast_poles_make_no_giant_tables() -> None:
-    """One point and twenty centers are twenty bumps: fewer than the lags of any such table."""
-    x = torch.zeros(1, 1, 1)
+def test_far_centers_and_fast_poles_make_no_giant_lookups() -> None:
+    """One point and twenty centers are twenty bumps: fewer than the lags of any such lookup."""
+    x = torch.zeros(1, 1)
     near, far = torch.linspace(0, 1, 20)[None, :, None], torch.zeros(1, 20, 1)
     far[0, 0] = -1e4
-    slow = dlfm.FirstOrder(5.0).tiled(1, 1).to(torch.float32)
-    fast = dlfm.SecondOrder(1.0, 1e5).tiled(1, 1).to(torch.float32)
+    slow = dlfm.FirstOrder(5.0).tiled(1, 1).to(torch.float32).fixed()
+    fast = dlfm.SecondOrder(1.0, 1e5).tiled(1, 1).to(torch.float32).fixed()
     ell = torch.full((1, 1), 0.05)
-    assert bump_table(slow, x, far, ell) is None
-    assert bump_table(fast, x, near, ell) is None
-    assert bump_table(slow, near.expand(50, -1, -1), near, ell) is not None
-    nowhere = torch.full_like(x, torch.nan).expand(500, -1, -1)
-    assert bump_table(slow, nowhere, near, ell) is None
+    assert bumps_by_lookup(slow, x, far, ell) is None
+    assert bumps_by_lookup(fast, x, near, ell) is None
+    assert bumps_by_lookup(slow, near[0].repeat(50, 1), near, ell) is not None
+    nowhere = torch.full_like(x, torch.nan).expand(500, -1)
+    assert bumps_by_lookup(slow, nowhere, near, ell) is None

@@ -165,7 +165,7 @@ def test_members_without_a_closed_form_follow_each_other() -> None:
     joined = first.components(functions, units).followed_by([second.components(functions, units)])
     p = Predictive(np.concatenate([functions, functions]), joined)
     means = np.concatenate([ratio * np.exp(functions) for ratio in (0.5, 8.0)])
-    parts = scipy.stats.geom(1 / (1 + means), loc=-1)
+    parts: Any = scipy.stats.geom(1 / (1 + means), loc=-1)
     y = np.array([[0.0, 3.0], [1.0, 0.0], [2.0, 7.0], [5.0, np.nan]])
     np.testing.assert_allclose(p.log_density(y), np.log(parts.pmf(y).mean(0)), rtol=1e-9)
     np.testing.assert_allclose(p.mean, means.mean(0))
@@ -175,5 +175,7 @@ def test_members_without_a_closed_form_follow_each_other() -> None:
     assert (parts.cdf(median - 1).mean(0) < 0.5).all()
     drawn = p.sample_y(0)
     assert drawn.shape == (6, 4, 2)
-    assert not np.array_equal(drawn[:3], drawn[3:])
+    twins = first.components(functions, units).followed_by([first.components(functions, units)])
+    drawn = twins.sample(0)
+    assert not np.array_equal(drawn[:3], drawn[3:])  # each member has random numbers of its own
     np.testing.assert_allclose(p[1:3].cdf(y[1:3]), p.cdf(y)[1:3])

@@ -9,7 +9,7 @@ import torch
 
 import deeplfm as dlfm
 from deeplfm.data import dataset, fit_scaling
-from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
+from deeplfm.likelihoods import AdditiveNoise, Gaussian, Likelihood, StudentT
 from deeplfm.sums.torch.gaussian_density import gaussian_log_density
 from own_likelihoods import Geometric, LogNormal
 
@@ -133,12 +133,41 @@ def test_expected_density_in_one_node(size: tuple[int, int, int], missing: float
     assert torch.autograd.gradcheck(found, (f, noise))
 
 
-def test_one_noise_for_all_outputs() -> None:
-    f, y = torch.ones(4, 3, 2, dtype=torch.float64), torch.zeros(3, 2, dtype=torch.float64)
-    observed = torch.tensor([[True, False], [True, True], [False, True]])
-    one = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
-    each = torch.full((2,), 0.3, dtype=torch.float64, requires_grad=True)
-    values = [gaussian_log_density(f, y, observed, noise, 1.0) for noise in (one, each)]
-    assert torch.equal(*values)
-    gradients = [torch.autograd.grad(v, n)[0] for v, n in zip(values, (one, each), strict=True)]
-    torch.testing.assert_close(gradients[0], gradients[1].sum())
+@pytest.mark.parametrize("kind", [Gaussian, StudentT])
+def test_noise_starts_where_the_data_say_within_its_bounds(kind: type[Gaussian | StudentT]) -> None:
+    """A hundredth of the way, in the logarithm, stays free on either side of a bound."""
+    wanted = torch.tensor([1e-9, 0.02, 50.0], dtype=torch.float64)
+    free = kind(0.1).tiled(3)
+    free.start_noise(wanted)
+    torch.testing.assert_close(free.noise_variance, wanted)
+    bounded = kind(0.1, bounds=(1e-3, 1.0)).tiled(3)
+    bounded.start_noise(wanted)
+    inside = 1000**0.01
+    expected = torch.tensor([1e-3 * inside, 0.02, 1 / inside], dtype=torch.float64)
+    torch.testing.assert_close(bounded.noise_variance, expected)
+    fixed = kind(0.1, learn=False).tiled(3)
+    fixed.start_noise(wanted)
+    assert fixed.noise_variance.tolist() == [0.1] * 3
+    assert not list(fixed.parameters())
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        Gaussian(0.3, learn=False),
+        Gaussian(0.3, bounds=(0.1, 2.0)),
+        StudentT(0.3, degrees=7.0, bounds=(0.1, 2.0)),
+        Gaussian(VARIANCE),
+    ],
+)
+def test_arguments_make_it_again(likelihood: AdditiveNoise) -> None:
+    again = type(likelihood)(**likelihood.arguments())
+    torch.testing.assert_close(again.noise_variance, likelihood.noise_variance)
+    assert (again.noise.raw is None) == (likelihood.noise.raw is None)
+    bounds = [one.noise.bounds for one in (likelihood, again)]
+    assert [None if one is None else one.tolist() for one in bounds] == [
+        None if bounds[0] is None else [0.1, 2.0]
+    ] * 2
+    assert getattr(again, "degrees", None) == getattr(likelihood, "degrees", None)
+    copy = likelihood.tiled(2)
+    assert getattr(copy, "degrees", None) == getattr(likelihood, "degrees", None)

@@ -10,7 +10,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 import deeplfm as dlfm
-from deeplfm.forces import SquaredExponential
+from deeplfm.forces import ForcePrior
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import path_response
 from deeplfm.shapes import Memory
@@ -129,7 +129,7 @@ def test_draws_through_the_ode_have_this_covariance(memory: Memory) -> None:
     g = dlfm.SecondOrder(0.8, 3.0)
     x = torch.tensor([[0.4], [1.0], [2.5]], dtype=torch.float64)
     with torch.no_grad():
-        path = SquaredExponential(ELL).draw(20_000, 8, torch.Generator().manual_seed(3))
+        path = ForcePrior(ELL).draw(20_000, 8, torch.Generator().manual_seed(3))
         values = path_response(g, path, x, memory)[:, :, 0, 0]
         exact = dlfm.LatentForceKernel(g, lengthscale=ELL, memory=memory)(x)[0, 0]
     products = values[:, :, None] * values[:, None, :]

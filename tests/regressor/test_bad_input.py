@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
-from deeplfm.forces import InducingPosterior, SquaredExponential
+from deeplfm.forces import ForcePrior, InducingPosterior
 from deeplfm.responses import (
     bump_response,
     path_response,
@@ -84,36 +84,36 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         "lengthscale must be above 0; got -1",
     ),
     "no basis": (
-        lambda: SquaredExponential(1.0).draw(2, 0),
+        lambda: ForcePrior(1.0).draw(2, 0),
         "num_basis must be an integer of at least 1; got 0. Pass",
     ),
-    "no forces": (lambda: SquaredExponential(1.0, num_forces=0), "num_forces must be an integer"),
+    "no forces": (lambda: ForcePrior(1.0, num_forces=0), "num_forces must be an integer"),
     "jitter of 0": (
-        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None], jitter=0.0),
+        lambda: InducingPosterior(ForcePrior(1.0), F64[:, None], jitter=0.0),
         "jitter must be above 0; got 0. Leave",
     ),
     "flat x for moments": (
-        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None]).moments(F64),
+        lambda: InducingPosterior(ForcePrior(1.0), F64[:, None]).moments(F64),
         r"x must be \[N, 1\]; got \(3,\). Add",
     ),
     "float32 x for a float64 path": (
-        lambda: SquaredExponential(1.0).draw(2, 4)(torch.ones(5, 1)),
+        lambda: ForcePrior(1.0).draw(2, 4)(torch.ones(5, 1)),
         "one precision; got x is torch.float32, the path is torch.float64. Convert",
     ),
     "NaN x for a path": (
-        lambda: SquaredExponential(1.0).draw(2, 4)(F64[:, None] * math.nan),
+        lambda: ForcePrior(1.0).draw(2, 4)(F64[:, None] * math.nan),
         "x must be finite",
     ),
     "an ODE over three inputs, a path over one": (
         lambda: path_response(
             dlfm.FirstOrder(torch.ones(1, 3).double()),
-            SquaredExponential(1.0).draw(2, 4),
+            ForcePrior(1.0).draw(2, 4),
             F64[:, None],
         ),
         r"parameters \(\) or \[D, 1\] for a path over 1 inputs; got \[1, 3\]. Give",
     ),
     "a factor that is not triangular": (
-        lambda: InducingPosterior(SquaredExponential(1.0), F64[:, None]).whitened.set(
+        lambda: InducingPosterior(ForcePrior(1.0), F64[:, None]).whitened.set(
             F64[None], torch.ones(1, 3, 3).double()
         ),
         "factor must be lower triangular; got entries above its diagonal. Pass",
@@ -178,33 +178,33 @@ CASES: dict[str, tuple[Callable[[], Any], str]] = {
         r"shapes must broadcast together; got x \(3,\), frequency \(2,\), pole \(\). Add",
     ),
     "lengthscale of the wrong shape": (
-        lambda: SquaredExponential(torch.ones(3, 2), num_forces=2, num_inputs=2),
+        lambda: ForcePrior(torch.ones(3, 2), num_forces=2, num_inputs=2),
         r"lengthscale must be a number or \[2, 2\]; got \(3, 2\). Check num_forces",
     ),
     "negative variance": (
-        lambda: SquaredExponential(1.0, -1.0),
+        lambda: ForcePrior(1.0, -1.0),
         "variance must be above 0; got -1. Pass",
     ),
     "flat x for a force": (
-        lambda: SquaredExponential(1.0).covariance(F64, F64),
+        lambda: ForcePrior(1.0).covariance(F64, F64),
         r"x must be \[N, 1\]; got \(3,\). Add the input dimension",
     ),
     "NaN in x": (
-        lambda: SquaredExponential(1.0).covariance(F64[:, None] * math.nan, F64[:, None]),
+        lambda: ForcePrior(1.0).covariance(F64[:, None] * math.nan, F64[:, None]),
         "x must be finite; got 3 NaN or infinite of 3 entries. Remove",
     ),
     "inducing inputs of the wrong shape": (
-        lambda: InducingPosterior(SquaredExponential(1.0), F64),
+        lambda: InducingPosterior(ForcePrior(1.0), F64),
         r"inducing_inputs must be \[M, 1\] or \[1, M, 1\]; got \(3,\). Add",
     ),
     "a path of one input asked for two": (
         lambda: path_response(
-            dlfm.FirstOrder(), SquaredExponential(1.0).draw(2, 4), torch.ones(5, 2).double()
+            dlfm.FirstOrder(), ForcePrior(1.0).draw(2, 4), torch.ones(5, 2).double()
         ),
         r"x must be \[N, 1\] or \[S, N, 1\]; got \(5, 2\). Add",
     ),
     "a path of two draws asked for three": (
-        lambda: SquaredExponential(1.0).draw(2, 4)(torch.ones(3, 5, 1).double()),
+        lambda: ForcePrior(1.0).draw(2, 4)(torch.ones(3, 5, 1).double()),
         r"x must be \[N, P\] or \[2, N, P\]",
     ),
     "NaN in the kernel's x": (
@@ -240,7 +240,7 @@ def test_real_and_complex_of_one_precision_mix() -> None:
 
 
 def test_a_failed_change_loses_nothing() -> None:
-    posterior = InducingPosterior(SquaredExponential(1.0), F64[:, None])
+    posterior = InducingPosterior(ForcePrior(1.0), F64[:, None])
     before = {name: value.clone() for name, value in posterior.state_dict().items()}
     with pytest.raises(dlfm.InputError, match="factor must have a positive diagonal"):
         posterior.whitened.set(F64[None], torch.zeros(1, 3, 3, dtype=torch.float64))

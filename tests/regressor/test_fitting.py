@@ -240,8 +240,8 @@ def test_files_that_are_not_ours_are_refused(saved: Path, tmp_path: Path) -> Non
     with pytest.raises(dlfm.InputError, match="must hold a saved model"):
         load(tmp_path)
     settings = tmp_path / "model.json"
-    settings.write_text((saved / "model.json").read_text().replace('"format": 2', '"format": 99'))
-    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 2; got 99. Use a newer"):
+    settings.write_text((saved / "model.json").read_text().replace('"format": 3', '"format": 99'))
+    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 3; got 99. Use a newer"):
         load(tmp_path)
     settings.write_text("{")
     with pytest.raises(dlfm.InputError, match="must be JSON"):
@@ -257,6 +257,18 @@ def test_files_of_every_format_are_read(version: str) -> None:
     found = model.predictive(expected["x"], num_samples=3).samples
     np.testing.assert_allclose(found, expected["samples"], rtol=1e-9)
     assert dlfm.load(folder).predict(expected["x"]).shape == (4, 2)
+
+
+def test_the_words_of_an_older_format_are_those_of_today(tmp_path: Path) -> None:
+    """It was trained with what was called "native"; saved again, it is of the format of today."""
+    old = dlfm.load(Path(__file__).parent / "formats" / "2")
+    assert old.training.backend == old.fitted_.training.backend == "c"
+    assert old.history_["backend"].tolist() == ["c"] * 3
+    old.save(tmp_path / "again")
+    assert json.loads((tmp_path / "again" / "model.json").read_text())["format"] == 3
+    new = dlfm.load(tmp_path / "again")
+    assert new.history_["backend"].tolist() == ["c"] * 3
+    assert np.array_equal(new.predict([1.0, 2.0]), old.predict([1.0, 2.0]))
 
 
 @pytest.mark.usefixtures("without_shape_checks")

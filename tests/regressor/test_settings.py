@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm import registry
 from deeplfm.models import Recipe
 from deeplfm.regressor.settings import from_json, read, to_json
 
@@ -48,8 +49,6 @@ def test_values_of_every_kind() -> None:
 
 def test_an_argument_may_have_any_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those that mark a tensor or a set in a file."""
-    from deeplfm import registry
-
     monkeypatch.setattr(registry, "_CLASSES", dict(registry._CLASSES))
 
     class Odd:
@@ -103,6 +102,22 @@ def test_a_broken_file_gets_a_sentence(case: str) -> None:
     with pytest.raises(dlfm.InputError, match=message) as caught:
         from_json(value)
     assert "\n" not in str(caught.value)
+
+
+def test_whatever_a_constructor_does_it_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_CLASSES", dict(registry._CLASSES))
+
+    class Careless:
+        def __init__(self, size: int) -> None:
+            self.inverse = 1 / size
+
+        def arguments(self) -> dict[str, Any]:
+            return {"size": round(1 / self.inverse)}
+
+    dlfm.register(Careless)
+    assert from_json(to_json(Careless(4))).inverse == 0.25
+    with pytest.raises(dlfm.InputError, match=r"settings of Careless must .* \(division by zero\)"):
+        from_json({"type": "Careless", "size": 0})
 
 
 def test_a_recipe_must_be_a_recipe() -> None:

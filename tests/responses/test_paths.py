@@ -9,7 +9,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 import deeplfm as dlfm
-from deeplfm.forces import ForcePath, InducingPosterior, SquaredExponential
+from deeplfm.forces import ForcePath, ForcePrior, InducingPosterior
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses import path_response, quadrature
 from deeplfm.shapes import Memory
@@ -18,7 +18,7 @@ from deeplfm.shapes import Memory
 def posterior_path(num_inputs: int) -> ForcePath:
     generator = torch.Generator().manual_seed(0)
     lengthscale = torch.tensor([[0.5, 0.9], [0.8, 0.6]], dtype=torch.float64)[:, :num_inputs]
-    prior = SquaredExponential(lengthscale, 1.7, num_forces=2, num_inputs=num_inputs)
+    prior = ForcePrior(lengthscale, 1.7, num_forces=2, num_inputs=num_inputs)
     z = torch.rand(7, num_inputs, dtype=torch.float64, generator=generator) * 3
     posterior = InducingPosterior(prior, z)
     mean = torch.randn(2, 7, dtype=torch.float64, generator=generator)
@@ -75,7 +75,8 @@ def test_two_inputs_are_a_double_integral(memory: Memory) -> None:
 @pytest.mark.parametrize("memory", ["infinite", "zero"])
 def test_gradcheck(memory: Memory) -> None:
     path = posterior_path(1)
-    path = ForcePath(**{name: value.detach() for name, value in vars(path).items()})
+    numbers: Any = {n: v.detach() for n, v in vars(path).items() if isinstance(v, torch.Tensor)}
+    path = ForcePath(**numbers)
     x = torch.tensor([[0.3], [1.4]], dtype=torch.float64, requires_grad=True)
     decay = torch.tensor([[1.5]], dtype=torch.float64, requires_grad=True)
 

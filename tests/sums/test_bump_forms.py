@@ -1,4 +1,4 @@
-"""Polynomials, series and tables of bumps against the bumps themselves: values and gradients."""
+"""Polynomials and series of bumps against the bumps themselves: values and gradients."""
 
 import pytest
 import torch
@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import deeplfm as dlfm
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import FixedDynamics, GreensFunction
 from deeplfm.responses import bump_response
-from deeplfm.sums.backends import up_to
-from deeplfm.sums.bump_sum import bump_sum
-from deeplfm.sums.torch.bump_lags import polynomials_of
-from deeplfm.sums.torch.bump_polynomials import coefficients_needed, stretch
-from deeplfm.sums.torch.bump_series import series_sum
-from deeplfm.sums.torch.bump_tables import bump_table
-from deeplfm.sums.torch.first_order import first_order_bump
+from deeplfm.sums import bump_sum, plane_wave_sum
+from deeplfm.sums.torch.bump_polynomials import polynomial_sum
+from deeplfm.sums.torch.bump_series import series_of
+from deeplfm.sums.torch.bump_stretches import bumps_at_nodes, coefficients_needed, stretch
+from deeplfm.sums.torch.first_order_bump import first_order_bump
 
 
 def arguments(
@@ -50,12 +48,12 @@ def test_polynomials_are_the_bumps(
     """Values and gradients to everything, in float64: within 1e-11 of a bump each, added up."""
     given_ = arguments(30, own_inputs, inputs, outputs, forces)
     tiled = g.tiled(outputs, inputs)
-    assert polynomials_of(tiled, *given_[:3]) is not None
+    assert bumps_at_nodes(tiled.fixed(), *given_[:3]) is not None
     x, z, ell, c = wanted = [one.clone().requires_grad_() for one in given_]
     everything = [*wanted, *tiled.parameters()]
-    fast = bump_sum(tiled, x, z, ell, c, "infinite", interpolate=True)
-    with up_to("plain"):
-        slow = bump_sum(tiled, x, z, ell, c, "infinite")
+    fast = polynomial_sum(tiled.fixed(), x, z, ell, c)
+    assert fast is not None
+    slow = bump_sum.by("plain", tiled, x, z, ell, c, "infinite")
     along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
     pairs = [
         (fast, slow),
@@ -89,10 +87,11 @@ def test_a_series_is_the_bumps(g: GreensFunction, own_inputs: bool) -> None:
     tiled = g.tiled(2, 1)
     x, z, ell, c = wanted = [one.clone().requires_grad_() for one in given_]
     everything = [*wanted, *tiled.parameters()]
-    fast = series_sum(tiled, x, z, ell, c)
-    assert fast is not None
-    with up_to("plain"):
-        slow = bump_sum(tiled, x, z, ell, c, "infinite")
+    series = series_of(tiled.fixed(), x, z, ell, c)
+    assert series is not None
+    middle, frequency, *weights = series
+    fast = plane_wave_sum.by("plain", x - middle, frequency[None, :, None], *weights)
+    slow = bump_sum.by("plain", tiled, x, z, ell, c, "infinite")
     along = torch.randn(slow.shape, generator=torch.Generator().manual_seed(0)).double()
     by_fast, by_slow = (torch.autograd.grad(f, everything, along) for f in (fast, slow))
     for one, other in zip((fast, *by_fast), (slow, *by_slow), strict=True):
@@ -103,35 +102,18 @@ def test_a_series_is_the_bumps(g: GreensFunction, own_inputs: bool) -> None:
 
 def test_a_series_is_for_an_ode_that_forgets() -> None:
     x, centers, lengthscale, c = arguments(2, False, 1, 1, 1)
-    slow, fast = (dlfm.SecondOrder(rate, 5.0).tiled(1, 1) for rate in (1e-3, 1.0))
-    assert series_sum(fast, x, centers, lengthscale, c) is not None
-    assert series_sum(slow, x, centers, lengthscale, c) is None
-    assert series_sum(dlfm.NoDynamics().tiled(1, 1), x, centers, lengthscale, c) is None
-    assert series_sum(fast, torch.full_like(x, torch.nan), centers, lengthscale, c) is None
+    slow, fast = (dlfm.SecondOrder(rate, 5.0).tiled(1, 1).fixed() for rate in (1e-3, 1.0))
+    still = dlfm.NoDynamics().tiled(1, 1).fixed()
+
+    def has_series(dynamics: FixedDynamics, x: Tensor, lengthscale: Tensor) -> bool:
+        return series_of(dynamics, x, centers, lengthscale, c) is not None
+
+    assert has_series(fast, x, lengthscale)
+    assert not has_series(slow, x, lengthscale)
+    assert not has_series(still, x, lengthscale)
+    assert not has_series(fast, torch.full_like(x, torch.nan), lengthscale)
     many = x.expand(2, -1, -1).repeat(1, 2**9, 1)
-    assert series_sum(fast, many, centers, lengthscale / 10, c) is None
-
-
-def test_a_table_is_the_bumps_where_polynomials_end() -> None:
-    g = dlfm.SecondOrder(0.5, 6.0).tiled(2, 1)
-    x, centers, lengthscale, coefficients = arguments(3, False, 1, 2, 1, span=80.0)
-    x = x.repeat(1, 4, 1)
-    assert polynomials_of(g, x, centers, lengthscale) is None
-    z, ell, c = wanted = [
-        one.clone().requires_grad_() for one in (centers, lengthscale, coefficients)
-    ]
-    everything = [*wanted, *g.parameters()]
-    table = bump_table(g, x, z, ell)
-    assert table is not None
-    fast = table.sum(x, c.flatten(2))
-    with up_to("plain"):
-        slow = bump_sum(g, x, z, ell, c, "infinite")
-    # Four-point Lagrange, ten nodes per scale of two radians: (1/5)^4 · 9/16 / 4! of a wave.
-    allowed = 0.2**4 * 9 / 16 / 24
-    assert (fast - slow).abs().max() <= 2 * allowed * float(slow.detach().abs().max())
-    by_fast, by_slow = (torch.autograd.grad(f.square().sum(), everything) for f in (fast, slow))
-    for one, other in zip(by_fast, by_slow, strict=True):
-        assert (one - other).abs().max() <= 20 * allowed * float(other.abs().max())
+    assert not has_series(fast, many, lengthscale / 10)
 
 
 @settings(max_examples=40, deadline=None)

@@ -9,15 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from deeplfm.forces import ForcePath
 from deeplfm.responses.bumps import bump_response
-from deeplfm.sums.backends import natively, up_to
+from deeplfm.sums import fastest
 from deeplfm.sums.c import build, library
 from deeplfm.sums.c.bumps import first_order_bump_sums
-from deeplfm.sums.c.inducing import first_order_answer
+from deeplfm.sums.c.force_response import first_order_response
 from deeplfm.sums.c.planes import plane_sum
 from fused_kernels import EPS, compare, uniform
-from written_sums import bumps_as_written, turned_as_written
+from written_sums import bumps_as_written, wave_weights_as_written
 
 FLOAT = torch.float32
 needs_kernels = pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
@@ -50,14 +49,11 @@ def test_a_build_writes_whole_libraries_or_none(
         assert sorted(made) == sorted(tmp_path.iterdir())
 
 
-def test_paths_up_to_a_level() -> None:
-    x = torch.ones(2, 3)
-    assert natively(x, x) == library.is_built()
-    assert not natively(x.double(), x.double())
-    assert not natively(x, x.double())
-    assert not natively(x[:0], x)
-    with up_to("fused"):
-        assert not natively(x, x)
+def test_the_fastest_family_of_a_device() -> None:
+    cpu = torch.device("cpu")
+    assert fastest("auto", cpu) == fastest("c", cpu) == ("c" if library.is_built() else "torch")
+    assert fastest("torch", cpu) == fastest("triton", cpu) == "torch"
+    assert fastest("plain", cpu) == "plain"
 
 
 def bump_arguments(
@@ -170,15 +166,14 @@ def test_long_phases_keep_their_rounding() -> None:
 
 
 def answer(x: Tensor, theta: Tensor, *others: Tensor) -> Tensor:
-    force = ForcePath(theta[None], phases(theta)[None], *others[:4])
-    return first_order_answer(x, force, *others[4:])
+    return first_order_response(x, theta[None], phases(theta)[None], *others)
 
 
 def answer_as_written(
     x: Tensor, theta: Tensor, amplitude: Tensor, centers: Tensor, scale: Tensor,
     coefficients: Tensor, decay: Tensor, sensitivities: Tensor,
 ) -> Tensor:  # fmt: skip
-    turned = turned_as_written(theta, phases(theta).double(), decay, sensitivities, amplitude)
+    turned = wave_weights_as_written(theta, phases(theta).double(), decay, sensitivities, amplitude)
     waves = planes_as_written(x, theta.flatten(0, 1), turned.real, -turned.imag)
     weights = sensitivities[..., None] * coefficients[:, None]  # S D Q M
     return waves + bumps_as_written(x, centers, scale, decay, weights)

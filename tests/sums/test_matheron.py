@@ -1,7 +1,7 @@
 """The draw in training against the plain formulas, differentiated by autograd."""
 
 import math
-from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -9,22 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from deeplfm.forces import InducingPosterior, SquaredExponential
-from deeplfm.forces.prior import squared_exponential
+import deeplfm as dlfm
+from deeplfm.forces import SMOOTH, ForcePrior, InducingPosterior
+from deeplfm.forces.numbers import Numbers, random_numbers
+from deeplfm.layers import InducingLayer
+from deeplfm.sums import Backend, matheron_draw
 from deeplfm.sums.c import library
-from deeplfm.sums.c.matheron import matheron_draw as compiled_draw
-from deeplfm.sums.torch.matheron import Numbers, matheron_draw, random_numbers
 
 f64 = torch.float64
-Rule = Callable[..., tuple[Tensor, Tensor]]
 
 
-@pytest.fixture(params=["torch", "compiled"])
-def rule(request: pytest.FixtureRequest) -> Rule:
-    """Both ways to draw; the compiled one knows float32 alone."""
-    if request.param == "compiled" and not library.is_built():
+@pytest.fixture(params=["torch", "c"])
+def rule(request: pytest.FixtureRequest) -> Backend:
+    """Both fast ways to draw; the compiled one knows float32 alone."""
+    if request.param == "c" and not library.is_built():
         pytest.skip("no compiled kernels here")
-    return matheron_draw if request.param == "torch" else compiled_draw
+    backend: Backend = request.param
+    return backend
 
 
 GRAM = 1e-3  # the jitter of most tests: condition numbers are at most M/ε
@@ -48,7 +49,7 @@ def posterior_of(
         return torch.rand(*shape, generator=generator, dtype=f64)
 
     ell = 0.5 + rand(forces if own_ell else 1, inputs)
-    prior = SquaredExponential(
+    prior = ForcePrior(
         ell,
         0.3 + rand(forces),
         num_forces=forces,
@@ -79,7 +80,7 @@ def plain(posterior: InducingPosterior, numbers: Numbers) -> tuple[Tensor, Tenso
     known = known + epsilon.sqrt()[:, None, None] * eta
     values = whitened.mean[..., None].double() + whitened.factor.double() @ noise
     identity = torch.eye(z.shape[1], dtype=f64)
-    gram = squared_exponential(z, z, ell, variance) + epsilon[:, None, None] * identity
+    gram = posterior.prior.covariance_of(z, z, ell, variance) + epsilon[:, None, None] * identity
     factor = torch.linalg.cholesky(gram)
     rest = values - torch.linalg.solve_triangular(factor, known, upper=False)
     solved = torch.linalg.solve_triangular(factor.mT, rest, upper=True)
@@ -87,17 +88,19 @@ def plain(posterior: InducingPosterior, numbers: Numbers) -> tuple[Tensor, Tenso
 
 
 def drawn(
-    posterior: InducingPosterior, numbers: Numbers, rule: Rule = matheron_draw
+    posterior: InducingPosterior, numbers: Numbers, rule: Backend = "torch"
 ) -> tuple[Tensor, Tensor]:
-    prior = posterior.prior
-    known = (posterior.inducing_inputs, prior.lengthscale_rows, prior.variance)
-    return rule(*known, posterior.whitened, posterior.relative_jitter, numbers)
+    prior, z = posterior.prior, posterior.inducing_inputs
+    rows = z if z.ndim == 3 else z[None]
+    others: Any = (*posterior.whitened.parts(), posterior.relative_jitter, *numbers)
+    given = (prior.kernel, rows, prior.lengthscale_rows, prior.variance)
+    return matheron_draw.by(rule, *given, *others)
 
 
 def numbers_of(posterior: InducingPosterior, samples: int, basis: int) -> Numbers:
     generator = torch.Generator().manual_seed(5)
     inputs = posterior.inducing_inputs.shape[-1]
-    return random_numbers(samples, basis, posterior.whitened.shift, inputs, generator)
+    return random_numbers(samples, basis, posterior.whitened.shift, inputs, SMOOTH, generator)
 
 
 def gradients(posterior: InducingPosterior, parts: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
@@ -149,7 +152,7 @@ def test_values_and_gradients(
 @pytest.mark.parametrize("own_ell", [True, False])
 @pytest.mark.parametrize(("forces", "inputs", "samples"), [(2, 1, 3), (1, 3, 1), (3, 2, 10)])
 def test_float32_parameters_have_float64_factors(
-    rule: Rule, own_z: bool, own_ell: bool, forces: int, inputs: int, samples: int
+    rule: Backend, own_z: bool, own_ell: bool, forces: int, inputs: int, samples: int
 ) -> None:
     """Points so near to each other that a Gram matrix of float32 would spoil c, 60 times more."""
     jitter, points = 1e-5, 12
@@ -170,7 +173,7 @@ def test_float32_parameters_have_float64_factors(
 
 
 @pytest.mark.parametrize("learnt", ["inducing_inputs", "lengthscale", "variance", "whitened"])
-def test_what_is_frozen_changes_no_other_gradient(rule: Rule, learnt: str) -> None:
+def test_what_is_frozen_changes_no_other_gradient(rule: Backend, learnt: str) -> None:
     posterior = posterior_of(2, 2, 4).float()
     numbers = numbers_of(posterior, 3, 4)
     whole = gradients(posterior, drawn(posterior, numbers, rule))
@@ -190,7 +193,7 @@ def test_what_is_frozen_changes_no_other_gradient(rule: Rule, learnt: str) -> No
             assert parameter.grad is None
 
 
-def test_a_force_whose_gram_matrix_fails_is_nan_and_no_other(rule: Rule) -> None:
+def test_a_force_whose_gram_matrix_fails_is_nan_and_no_other(rule: Backend) -> None:
     posterior = posterior_of(2, 1, 3, own_z=True, jitter=1e-19).float()  # lost in rounding
     with torch.no_grad():
         posterior.inducing_inputs[0] = torch.tensor([[0.0], [1.0], [1.0]])
@@ -200,7 +203,7 @@ def test_a_force_whose_gram_matrix_fails_is_nan_and_no_other(rule: Rule) -> None
     assert coefficients[:, 1].isfinite().all()
 
 
-def test_gradients_are_not_differentiated_again(rule: Rule) -> None:
+def test_gradients_are_not_differentiated_again(rule: Backend) -> None:
     posterior = posterior_of(1, 1, 3).float()
     _, coefficients = drawn(posterior, numbers_of(posterior, 2, 4), rule)
     z = posterior.inducing_inputs
@@ -213,7 +216,16 @@ def test_gradients_are_not_differentiated_again(rule: Rule) -> None:
 def test_a_path_in_training_is_that_of_the_formulas(shared: bool) -> None:
     """All that is in a path, with variances beside 1, and its value at a point."""
     posterior = posterior_of(2, 1, 6, own_z=not shared, own_ell=not shared)
-    path = posterior.draw(3, 4, torch.Generator().manual_seed(5), in_training=True)
+    layer = InducingLayer(
+        1,
+        1,
+        greens_function=dlfm.FirstOrder(),
+        inducing_inputs=posterior.inducing_inputs,
+        num_forces=2,
+        num_basis=4,
+    )
+    layer.posterior = posterior
+    path = layer.draw_for_training(3, torch.Generator().manual_seed(5)).force
     numbers = numbers_of(posterior, 3, 4)
     theta, coefficients = plain(posterior, numbers)
     variance = posterior.prior.variance
@@ -234,7 +246,9 @@ def test_a_path_in_training_is_that_of_the_formulas(shared: bool) -> None:
 
 def test_numbers_are_of_their_distributions() -> None:
     """Means and variances within 5 standard errors, and no two parts are the same numbers."""
-    numbers = random_numbers(50, 100, torch.zeros(2, 80), 3, torch.Generator().manual_seed(0))
+    numbers = random_numbers(
+        50, 100, torch.zeros(2, 80), 3, SMOOTH, torch.Generator().manual_seed(0)
+    )
     phase, *normals = numbers
     uniform = (phase / (2 * math.pi) - 0.5) * math.sqrt(12)
     for part, fourth in ((uniform, 1.8), *((normal, 3.0) for normal in normals)):

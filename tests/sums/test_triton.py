@@ -8,9 +8,7 @@ from torch import Tensor
 
 from deeplfm.greens_functions import FirstOrder
 from deeplfm.responses.bumps import bump_response
-from deeplfm.sums.backends import up_to
-from deeplfm.sums.bump_sum import bump_sum
-from deeplfm.sums.wave_sum import input_sums, wave_sum
+from deeplfm.sums import bump_sum
 from fused_kernels import BOTH, DEVICE, EPS, compare, missing_for_kernels, uniform
 from written_sums import bumps_as_written
 
@@ -18,61 +16,52 @@ if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
 
 from deeplfm.sums.triton.bumps import first_order_bump_sums
-from deeplfm.sums.triton.fourier import fourier_sums
 from deeplfm.sums.triton.planes import plane_wave_sums
 
 
-def plain_fourier(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-    """As a Fourier layer has it."""
-    with up_to("plain"):
-        each = [
-            input_sums(x[..., p], omega[None, :, p], even[:, :, :, p], odd[:, :, :, p])
-            for p in (slice(k, k + 1) for k in range(x.shape[-1]))
-        ]
-    return torch.stack(each, dim=-1)
-
-
-def fourier_arguments(
-    shared: bool, samples: int, points: int, outputs: int, groups: int, inputs: int, waves: int,
-    sides: int,
-) -> list[Tensor]:  # fmt: skip
-    weights = (sides, samples, outputs, inputs, waves)
+def plane_arguments(
+    samples: int, points: int, outputs: int, inputs: int, waves: int
+) -> list[Tensor]:
+    weights = (samples, waves, outputs)
     return [
-        uniform(1 if shared else samples, points, inputs, low=-3, high=3),
-        uniform(groups, inputs, waves, low=-5, high=5),
+        uniform(samples, points, inputs, low=-2, high=2),
+        uniform(waves, inputs, low=-4, high=4),
         uniform(*weights, seed=1),
         uniform(*weights, seed=2),
     ]
 
 
-# A sum of R products of weights up to 1 and waves whose phases are up to 15: rounding grows as R,
+def planes_as_written(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+    phase = x @ omega.mT
+    return torch.cos(phase) @ cosine + torch.sin(phase) @ sine
+
+
+# A sum of R products of weights up to 1 and waves whose phases are up to 40: rounding grows as R,
 # and each phase is off by a rounding or two of itself.
 @BOTH
 @pytest.mark.parametrize(
-    ("shared", "samples", "points", "outputs", "groups", "inputs", "waves", "sides"),
+    ("samples", "points", "outputs", "inputs", "waves"),
     [
-        (False, 2, 37, 2, 2, 2, 3, 2),
-        (False, 2, 65, 2, 1, 1, 3, 1),
-        (False, 1, 1, 1, 1, 1, 1, 2),
-        (True, 3, 19, 2, 2, 2, 7, 2),
-        (True, 2, 17, 2, 1, 1, 67, 1),
+        (2, 41, 2, 2, 5),
+        (3, 5, 1, 5, 3),
+        (2, 3, 9, 1, 2),  # more outputs than a warp holds
+        (1, 3, 1, 1, 1),
     ],
 )
-def test_fourier_sums(
-    shared: bool, samples: int, points: int, outputs: int, groups: int, inputs: int, waves: int,
-    sides: int, dtype: torch.dtype,
-) -> None:  # fmt: skip
-    arguments = fourier_arguments(shared, samples, points, outputs, groups, inputs, waves, sides)
-    compare(fourier_sums, plain_fourier, arguments, dtype, roundings=16 * (waves + 5))
+def test_plane_wave_sums(
+    samples: int, points: int, outputs: int, inputs: int, waves: int, dtype: torch.dtype
+) -> None:
+    arguments = plane_arguments(samples, points, outputs, inputs, waves)
+    compare(plane_wave_sums, planes_as_written, arguments, dtype, roundings=16 * (waves + 5))
 
 
 def test_strided_inputs_and_gradients() -> None:
-    """Columns of a wider tensor, and the gradient of a sum over inputs, which has stride 0."""
-    wide, *rest = fourier_arguments(False, 2, 5, 2, 2, 2, 3, 2)
+    """Columns of a wider tensor, and the gradient of a sum over outputs, which has stride 0."""
+    wide, *rest = plane_arguments(2, 5, 2, 2, 3)
     wide = torch.cat((wide, wide), dim=-1)
     compare(
-        lambda x, *others: fourier_sums(x[..., 1:3], *others).sum(-1),
-        lambda x, *others: plain_fourier(x[..., 1:3], *others).sum(-1),
+        lambda x, *others: plane_wave_sums(x[..., 1:3], *others).sum(-1),
+        lambda x, *others: planes_as_written(x[..., 1:3], *others).sum(-1),
         [wide, *rest],
         torch.float64,
         roundings=128,
@@ -82,60 +71,13 @@ def test_strided_inputs_and_gradients() -> None:
 @BOTH
 def test_long_phases_keep_their_rounding(dtype: torch.dtype) -> None:
     x = uniform(2, 128, 1, low=-100, high=100).to(dtype)
-    omega = uniform(1, 1, 1, low=90, high=100).to(dtype)
-    one, zero = torch.ones(1, 2, 1, 1, 1, dtype=dtype), torch.zeros(1, 2, 1, 1, 1, dtype=dtype)
-    phase = (x.double() * omega.double())[..., None]
-    for even, odd, wanted in ((zero, one, phase.sin()), (one, zero, phase.cos() - 1)):
-        found = fourier_sums(*(part.to(DEVICE) for part in (x, omega, even, odd)))
+    omega = uniform(1, 1, low=90, high=100).to(dtype)
+    one, zero = torch.ones(2, 1, 1, dtype=dtype), torch.zeros(2, 1, 1, dtype=dtype)
+    phase = x.double() * omega.double()
+    for cosine, sine, wanted in ((zero, one, phase.sin()), (one, zero, phase.cos())):
+        found = plane_wave_sums(*(part.to(DEVICE) for part in (x, omega, cosine, sine)))
         error = (found.cpu().double() - wanted).abs()
         assert bool((error <= EPS[dtype] * (3 * phase.abs() + 16)).all())
-
-
-def test_short_phases_do_not_cancel() -> None:
-    """1 - cos φ is φ²/2 with all its digits, where 1 - cos in float32 has none."""
-    x = torch.full((2, 3, 1), 1e-5)
-    omega, one = torch.ones(1, 1, 1), torch.ones(1, 2, 1, 1, 1)
-    found = fourier_sums(*(part.to(DEVICE) for part in (x, omega, -one, 0 * one)))
-    assert torch.allclose(found.cpu().double(), x.double()[..., None] ** 2 / 2, rtol=1e-6, atol=0)
-
-
-def plain_planes(x: Tensor, omega: Tensor, versine: Tensor, sine: Tensor) -> Tensor:
-    with up_to("plain"):
-        return wave_sum(x.expand(len(versine), -1, -1), omega[None], versine, sine)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("shared", "samples", "points", "outputs", "inputs", "waves"),
-    [
-        (False, 2, 41, 2, 2, 5),
-        (False, 3, 5, 1, 5, 3),
-        (False, 2, 3, 9, 1, 2),  # more outputs than a warp holds
-        (True, 3, 19, 2, 3, 67),
-        (True, 1, 3, 1, 1, 1),
-    ],
-)
-def test_plane_wave_sums(
-    shared: bool, samples: int, points: int, outputs: int, inputs: int, waves: int,
-    dtype: torch.dtype,
-) -> None:  # fmt: skip
-    weights = (samples, waves, outputs)
-    arguments = [
-        uniform(1 if shared else samples, points, inputs, low=-2, high=2),
-        uniform(waves, inputs, low=-4, high=4),
-        uniform(*weights, seed=1),
-        uniform(*weights, seed=2),
-    ]
-    compare(plane_wave_sums, plain_planes, arguments, dtype, roundings=16 * (waves + 5))
-    compare(
-        lambda *parts: plane_wave_sums(*parts, whole=True),
-        lambda x, omega, versine, sine: (
-            plain_planes(x, omega, versine, sine) - versine.sum(1, keepdim=True)
-        ),
-        arguments,
-        dtype,
-        roundings=16 * (waves + 5),
-    )
 
 
 def bump_arguments(
@@ -175,8 +117,7 @@ def test_the_gain_of_an_ode_goes_into_the_coefficients(normalised: bool) -> None
     x, centers, ell, decay, coefficients = bump_arguments(False, 2, 4, 2, 2, 1, 3)
     g = FirstOrder(decay, normalised=normalised).double()
     gain = decay.prod(-1) if normalised else torch.ones(2, dtype=torch.float64)
-    with up_to("plain"):
-        expected = bump_sum(g, x, centers, ell, coefficients, "infinite")
+    expected = bump_sum.by("plain", g, x, centers, ell, coefficients, "infinite")
     arguments = (x, centers, ell, g.decay.detach(), coefficients * gain[:, None, None])
     found = first_order_bump_sums(*(part.to(DEVICE) for part in arguments))
     assert torch.allclose(found.cpu(), expected.detach(), rtol=1e-12, atol=1e-14)
@@ -220,8 +161,7 @@ def test_each_response_keeps_its_digits(dtype: torch.dtype) -> None:
 @pytest.mark.skipif(DEVICE == "cpu", reason="graphs are captured on a GPU")
 def test_graph_capture() -> None:
     cases: list[tuple[Callable[..., Tensor], list[Tensor]]] = [
-        (fourier_sums, fourier_arguments(False, 2, 37, 3, 3, 2, 5, 2)),
-        (fourier_sums, fourier_arguments(True, 2, 37, 3, 3, 2, 5, 2)),
+        (plane_wave_sums, plane_arguments(2, 37, 3, 2, 5)),
         (first_order_bump_sums, bump_arguments(False, 2, 37, 2, 2, 1, 5)),
         (first_order_bump_sums, bump_arguments(True, 2, 37, 2, 2, 1, 5)),
     ]

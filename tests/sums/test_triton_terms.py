@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from fused_kernels import BOTH, DEVICE, compare, missing_for_kernels, uniform
-from written_sums import turned_as_written
+from written_sums import wave_weights_as_written
 
 if missing_for_kernels():
     pytest.skip(missing_for_kernels(), allow_module_level=True)
 
 from deeplfm.sums.triton.frequencies import frequency_kl
 from deeplfm.sums.triton.gaussian import gaussian_log_density
-from deeplfm.sums.triton.turning import turned_amplitudes
+from deeplfm.sums.triton.wave_weights import first_order_wave_weights
 
 
 # A sum over S·N·D squares, and gradients of a few operations each.
@@ -78,19 +78,19 @@ def test_kl_of_frequencies_at_the_prior_is_zero(dtype: torch.dtype) -> None:
     ("forces", "waves", "inputs", "outputs", "samples"),
     [(2, 3, 2, 3, 4), (1, 17, 1, 1, 65), (3, 2, 4, 2, 1)],  # the second: more than a tile has
 )
-def test_turned_amplitudes(
+def test_first_order_wave_weights(
     forces: int, waves: int, inputs: int, outputs: int, samples: int, dtype: torch.dtype
 ) -> None:
     phase = uniform(forces, waves, low=0, high=6, seed=4).to(dtype)
 
     def fused(theta: Tensor, decay: Tensor, sensitivities: Tensor, amplitude: Tensor) -> Tensor:
-        return turned_amplitudes(theta, phase.to(DEVICE), decay, sensitivities, amplitude)
+        return first_order_wave_weights(theta, phase.to(DEVICE), decay, sensitivities, amplitude)
 
     def as_written(
         theta: Tensor, decay: Tensor, sensitivities: Tensor, amplitude: Tensor
     ) -> Tensor:
-        turned = turned_as_written(theta, phase.double(), decay, sensitivities, amplitude)
-        return -torch.stack((turned.real, turned.imag))
+        turned = wave_weights_as_written(theta, phase.double(), decay, sensitivities, amplitude)
+        return torch.stack((turned.real, -turned.imag))
 
     arguments = [
         uniform(forces, waves, inputs, low=-3, high=3),

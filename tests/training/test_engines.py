@@ -1,6 +1,5 @@
 """Every way to carry out a step gives the same training; what cannot be had is said."""
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import deeplfm as dlfm
 from deeplfm.models import Recipe
 from deeplfm.objectives import Batch
 from deeplfm.regressor.fitting import fit
+from deeplfm.sums import Backend
 from deeplfm.sums.c import library
 from deeplfm.training import Stage, Trainer
-from deeplfm.training.schedule import BACKENDS, Backend
+from deeplfm.training.schedule import USED
 
 RECIPES = {
     "fourier": dlfm.FourierDLFM(num_features=12, hidden_dim=2),
@@ -40,25 +40,25 @@ def trained(recipe: Recipe, backend: Backend, device: str = "cpu", **options: An
 
 
 def named(trainer: Trainer) -> list[str]:
-    return [BACKENDS[code] for code in trainer.history()["backend"].tolist()]
+    return [USED[code] for code in trainer.history()["backend"].tolist()]
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
-def test_tables_train_as_plain_sums_do(recipe: Recipe) -> None:
-    plain, fused = (trained(recipe, backend) for backend in ("plain", "fused"))
+def test_lookups_train_as_plain_sums_do(recipe: Recipe) -> None:
+    plain, fused = trained(recipe, "plain"), trained(recipe, "torch")
     assert named(plain) == ["plain"] * 20
-    assert named(fused) == ["fused"] * 20
+    assert named(fused) == ["torch"] * 20
     one, other = (trainer.history()["loss"] for trainer in (plain, fused))
-    # Tables are good to 1e-5 of the functions; the loss is a sum of squares over their noise.
+    # Lookups are good to 1e-5 of the functions; the loss is a sum of squares over their noise.
     torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
 
 
 @pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_compiled_kernels_train_as_plain_sums_do(recipe: Recipe) -> None:
-    plain, native = (trained(recipe, backend) for backend in ("plain", "native"))
-    assert named(native) == ["native"] * 20
-    one, other = (trainer.history()["loss"] for trainer in (plain, native))
+    plain, compiled = trained(recipe, "plain"), trained(recipe, "c")
+    assert named(compiled) == ["c"] * 20
+    one, other = (trainer.history()["loss"] for trainer in (plain, compiled))
     # The loss is a sum of squares over their noise; after 20 steps rounding has grown.
     torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
     assert torch.equal(trained(recipe, "auto").history()["loss"], other)
@@ -68,42 +68,10 @@ def test_kernels_that_were_not_built_are_missed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(library, "is_built", lambda: False)
-    assert named(trained(RECIPES["fourier"], "auto")) == ["fused"] * 20
+    assert named(trained(RECIPES["fourier"], "auto")) == ["torch"] * 20
     assert not caplog.records
-    assert named(trained(RECIPES["fourier"], "native")) == ["fused"] * 20
-    assert "no compiled kernels" in caplog.text
-
-
-def test_compiled_steps_are_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the compiler itself, which would take minutes: what it is given, and what comes."""
-    asked = []
-
-    def compiler(function: Any, **options: Any) -> Any:
-        asked.append(options)
-        return function
-
-    monkeypatch.setattr(torch, "compile", compiler)
-    compiled = trained(RECIPES["fourier"], "compile")
-    assert asked == [{"dynamic": False}]
-    assert named(compiled) == ["compile"] * 20
-    plain = trained(RECIPES["fourier"], "plain")
-    assert torch.equal(compiled.history()["loss"], plain.history()["loss"])
-
-
-def test_what_cannot_be_compiled_is_fused(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(*_: Any, **__: Any) -> Any:
-        def fails(*_: Any) -> Any:
-            raise RuntimeError("no working compiler found\nsecond line")
-
-        return fails
-
-    monkeypatch.setattr(torch, "compile", broken)
-    with caplog.at_level(logging.WARNING):
-        trainer = trained(RECIPES["fourier"], "compile")
-    assert "steps are not compiled: no working compiler found" in caplog.text
-    assert named(trainer)[1:] == ["fused"] * 19
+    assert named(trained(RECIPES["fourier"], "c")) == ["torch"] * 20
+    assert "backend c is not to be had here" in caplog.text
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs need CUDA")
@@ -112,11 +80,11 @@ def test_what_cannot_be_compiled_is_fused(
 def test_recorded_steps_are_those_that_run(recipe: Recipe, batch_size: int | None) -> None:
     """Draws, rows, rates and stages change under a recorded step as they do without."""
     stages = (Stage(0.5, 2, frozenset({"hyperparameters"})),)
-    options = {"device": "cuda", "batch_size": batch_size, "stages": stages}
-    graph, fused = (trained(recipe, backend, **options) for backend in ("graph", "fused"))  # type: ignore[arg-type]
+    options: dict[str, Any] = {"device": "cuda", "batch_size": batch_size, "stages": stages}
+    graph, eager = trained(recipe, "auto", **options), trained(recipe, "triton", **options)
     assert named(graph).count("graph") == 16  # all but two of each stage
     torch.testing.assert_close(
-        graph.history()["loss"], fused.history()["loss"], rtol=1e-3, atol=1e-2
+        graph.history()["loss"], eager.history()["loss"], rtol=1e-3, atol=1e-2
     )
 
 

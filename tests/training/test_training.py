@@ -11,7 +11,7 @@ import deeplfm as dlfm
 from deeplfm.data import files
 from deeplfm.layers import InducingLayer
 from deeplfm.models import DeepLFM, NoSkip
-from deeplfm.objectives import Batch
+from deeplfm.objectives import Batch, elbo
 from deeplfm.training import Stage, Trainer, Training
 from deeplfm.training.loop import CHECK_EVERY
 from deeplfm.training.optimiser import AdamW
@@ -96,6 +96,20 @@ def test_frozen_roles_do_not_move_until_their_stage_ends() -> None:
     trainer.run()
     assert moved("frequencies")
     assert moved("hyperparameters")
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_steps_sample_functions_or_values_as_asked(local: bool) -> None:
+    """The loss of the first step is that of such a draw with the trainer's seed, no other."""
+    settings = Training(steps=1, num_samples=3, local_reparameterisation=local)
+    trainer = Trainer(deep(), deep_batch(), settings, 5)
+    trainer.run()
+    losses = {}
+    for sampled in (False, True):
+        path = deep().draw_for_training(3, torch.Generator().manual_seed(5), local=sampled)
+        losses[sampled] = -elbo(deep(), deep_batch(), path).objective.item()
+    assert trainer.history()["loss"].item() == pytest.approx(losses[local], rel=1e-6)
+    assert losses[True] != pytest.approx(losses[False], rel=1e-3)
 
 
 def test_a_parameter_the_user_fixed_stays_fixed() -> None:

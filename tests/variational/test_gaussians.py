@@ -126,3 +126,22 @@ def test_widened_steps_move_the_mean_as_far_as_from_the_prior(
             q.shift.copy_(torch.tensor(signs).reshape(shape))
         squares.append(((q.mean.detach() - center) / q.prior_std).square().mean())
     torch.testing.assert_close(torch.stack(squares).mean(), torch.ones_like(squares[0]))
+
+
+def test_the_closest_q_to_a_precision() -> None:
+    """KL(q ‖ p) is least for the inverse of the precision, or of its diagonal or blocks."""
+    generator = torch.Generator().manual_seed(3)
+    root = torch.randn(2, 3, 3, generator=generator, dtype=torch.float64)
+    precision = root @ root.mT + torch.eye(3, dtype=torch.float64)
+    like = precision[0, 0, 0]
+    full = FullGaussian((2, 3), like=like).closest_factor(precision)
+    torch.testing.assert_close(full @ full.mT, torch.linalg.inv(precision))
+    assert not full.triu(1).any()
+    diagonal = DiagonalGaussian((2, 3), like=like).closest_factor(precision)
+    expected = 1 / precision.diagonal(dim1=-2, dim2=-1)
+    torch.testing.assert_close(diagonal @ diagonal.mT, torch.diag_embed(expected))
+    whole = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    whole = (whole @ whole.T + torch.eye(6, dtype=torch.float64))[None]
+    blocks = FullGaussian((2, 3), like=like).closest_factor(whole)
+    expected = torch.stack([torch.linalg.inv(whole[0, :3, :3]), torch.linalg.inv(whole[0, 3:, 3:])])
+    torch.testing.assert_close(blocks @ blocks.mT, expected)

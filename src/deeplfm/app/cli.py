@@ -150,7 +150,7 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="toy, physio, uneven, charis, uci, decay, cardiac, starts or overconfidence."
+            help="Such as toy, physio, charis, uci or decay; a wrong name lists all of them."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),

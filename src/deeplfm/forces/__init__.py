@@ -1,7 +1,15 @@
 """LATENT FORCES: Gaussian processes that drive the ODEs. Know no physics."""
 
+from deeplfm.forces.kernels import SMOOTH, ForceKernel, SquaredExponential
 from deeplfm.forces.path import ForcePath
 from deeplfm.forces.posterior import InducingPosterior
-from deeplfm.forces.prior import SquaredExponential
+from deeplfm.forces.prior import ForcePrior
 
-__all__ = ["ForcePath", "InducingPosterior", "SquaredExponential"]
+__all__ = [
+    "SMOOTH",
+    "ForceKernel",
+    "ForcePath",
+    "ForcePrior",
+    "InducingPosterior",
+    "SquaredExponential",
+]

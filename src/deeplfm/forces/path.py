@@ -1,6 +1,6 @@
 """A drawn latent force is a function: waves that carry the prior, bumps that carry the data.
 
-    u_q(τ) = Σ_i a_{qi} cos(θ_{qi}ᵀτ + β_{qi}) + Σ_j c_{qj} exp(-½ Σ_p (τ_p - z_{qjp})² / ℓ_{qp}²)
+    u_q(τ) = Σ_i a_qi cos(θ_qiᵀτ + β_qi) + Σ_j c_qj k(r_qj),  r² = Σ_p (τ_p - z_qjp)² / ℓ_qp²
 
 The same path evaluated twice, in chunks or on a grid, is the same function. It holds numbers only:
 priors and posteriors make it, responses map it through an ODE.
@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.errors import InputError
+from deeplfm.forces.kernels import Mixture
 from deeplfm.shapes import as_tensors, check_finite
 
 
@@ -32,6 +33,7 @@ class ForcePath:
     centers: Float[Tensor, "Q2 M P"]
     lengthscale: Float[Tensor, "Q2 P"]
     coefficients: Float[Tensor, "S Q M"]
+    mixture: Mixture = ((1.0, 1.0),)  # of squared exponentials, that a bump is
 
     @property
     def num_samples(self) -> int:
@@ -53,7 +55,8 @@ class ForcePath:
         scaled_x = x[:, None] / self.lengthscale[:, None]
         scaled_z = self.centers / self.lengthscale[:, None]
         distance = (scaled_x[..., :, None, :] - scaled_z[:, None, :, :]).square().sum(-1)
-        return waves + torch.einsum("sqnm,sqm->snq", torch.exp(-distance / 2), self.coefficients)
+        bumps = sum(weight * torch.exp(distance / (-2 * s**2)) for weight, s in self.mixture)
+        return waves + torch.einsum("sqnm,sqm->snq", bumps, self.coefficients)
 
     def waves_at(self, points: Float[Tensor, "Q M P"]) -> Float[Tensor, "S Q M"]:
         """The waves alone, each force at its own points."""

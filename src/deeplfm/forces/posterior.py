@@ -7,7 +7,6 @@ Owns Z and q(v). Gram matrices and factors are float64 whatever the type of the 
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
 from typing import final
 
@@ -18,10 +17,9 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.forces.cholesky import FIRST_JITTER, LAST_JITTER, jittered_cholesky
 from deeplfm.forces.path import ForcePath
-from deeplfm.forces.prior import SquaredExponential, squared_exponential
+from deeplfm.forces.prior import ForcePrior
 from deeplfm.randomness import normal
-from deeplfm.shapes import check_count, check_finite
-from deeplfm.sums.torch.matheron import matheron_draw, random_numbers
+from deeplfm.shapes import check_finite
 from deeplfm.variational.gaussians import FullGaussian
 
 logger = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ class InducingPosterior(nn.Module):
 
     def __init__(
         self,
-        prior: SquaredExponential,
+        prior: ForcePrior,
         inducing_inputs: Float[Tensor, "*Q M P"],
         *,
         learn_inputs: bool = True,
@@ -92,30 +90,17 @@ class InducingPosterior(nn.Module):
         z, x = self.inducing_inputs.double(), self.prior.checked("x", x).double()
         ell, variance = self.prior.lengthscale.double(), self.prior.variance.double()
         factor, _ = self.gram_factor()
-        Kzx = squared_exponential(z, x, ell, variance)
+        Kzx = self.prior.covariance_of(z, x, ell, variance)
         projection = torch.linalg.solve_triangular(factor, Kzx, upper=False)
         mean = torch.einsum("qmn,qm->nq", projection, self.whitened.mean.double())
         spread = self.whitened.factor.double().mT @ projection
-        Kxx = squared_exponential(x, x, ell, variance)
+        Kxx = self.prior.covariance_of(x, x, ell, variance)
         return mean, Kxx - projection.mT @ projection + spread.mT @ spread
 
     def draw(
-        self,
-        num_samples: int,
-        num_basis: int,
-        generator: torch.Generator | None = None,
-        *,
-        in_training: bool = False,
-        rule: Callable[..., tuple[Tensor, Tensor]] = matheron_draw,
+        self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
     ) -> ForcePath:
-        """Functions from the posterior by Matheron's rule, each with its own prior basis.
-
-        In training they share one basis, and nothing waits for the device: a Gram matrix that is
-        not positive definite makes NaN, which the loop finds later. `rule` may be another way to
-        compute the same as `matheron_draw`.
-        """
-        if in_training:
-            return self._draw_in_training(num_samples, num_basis, generator, rule)
+        """Functions from the posterior by Matheron's rule, each with its own prior basis."""
         path = self.prior.draw(num_samples, num_basis, generator)
         whitened = self.whitened.draw(num_samples, generator)
         eta = normal(whitened.shape, generator, whitened)
@@ -132,28 +117,6 @@ class InducingPosterior(nn.Module):
         coefficients = weights.permute(2, 0, 1)
         return replace(path, centers=z, coefficients=coefficients.to(path.theta.dtype))
 
-    def _draw_in_training(
-        self,
-        num_samples: int,
-        num_basis: int,
-        generator: torch.Generator | None,
-        rule: Callable[..., tuple[Tensor, Tensor]],
-    ) -> ForcePath:
-        check_count("num_samples", num_samples)
-        check_count("num_basis", num_basis)
-        z, whitened = self.inducing_inputs, self.whitened
-        numbers = random_numbers(num_samples, num_basis, whitened.shift, z.shape[-1], generator)
-        ell, variance = self.prior.lengthscale_rows, self.prior.variance
-        theta, coefficients = rule(z, ell, variance, whitened, self.relative_jitter, numbers)
-        return ForcePath(
-            theta=theta,
-            phase=numbers.phase,
-            amplitude=(variance * (2 / num_basis)).sqrt()[:, None] * numbers.weights,
-            centers=self.centers(),
-            lengthscale=ell if len(ell) == len(variance) else ell.expand(len(variance), -1),
-            coefficients=coefficients,
-        )
-
     def centers(self) -> Float[Tensor, "Q M P"]:
         """Z of each force."""
         return self.inducing_inputs.expand(*self.whitened.shift.shape, -1)
@@ -164,4 +127,4 @@ class InducingPosterior(nn.Module):
 
     def _gram(self) -> tuple[Float[Tensor, "Q M M"], Float[Tensor, "Q"]]:
         z, variance = self.inducing_inputs.double(), self.prior.variance.double()
-        return squared_exponential(z, z, self.prior.lengthscale.double(), variance), variance
+        return self.prior.covariance_of(z, z, self.prior.lengthscale.double(), variance), variance

@@ -1,8 +1,9 @@
-"""The prior of the latent forces: independent Gaussian processes, squared-exponential.
+"""The prior of the latent forces: independent Gaussian processes with one kind of kernel.
 
-    k_q(τ, τ') = σ_q² exp(-½ Σ_p (τ_p - τ'_p)² / ℓ_{qp}²),   θ ~ N(0, diag(1/ℓ²)), β ~ U(0, 2π)
+    k_q(τ, τ') = σ_q² k(r),  r² = Σ_p (τ_p - τ'_p)² / ℓ_qp²
+    a draw:  θ = scale · N(0, diag(1/ℓ²)),  β ~ U(0, 2π)
 
-This is the library's one lengthscale convention. Owns ℓ and σ²; knows no physics.
+Owns ℓ and σ²; `kernels` says what k is; knows no physics.
 """
 
 import math
@@ -14,26 +15,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
+from deeplfm.forces.kernels import SMOOTH, ForceKernel
 from deeplfm.forces.path import ForcePath
 from deeplfm.randomness import normal, uniform
 from deeplfm.shapes import as_tensors, check_count, check_finite, check_shape
 from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
 
 
-def squared_exponential(
-    x: Float[Tensor, "*Q N P"],
-    x2: Float[Tensor, "*Q2 N2 P"],
-    lengthscale: Float[Tensor, "Q P"],
-    variance: Float[Tensor, "Q"],
-) -> Float[Tensor, "Q N N2"]:
-    """k_q(x, x2), inputs shared by the forces or given for each."""
-    ell = lengthscale[:, None]
-    differences = (x / ell)[:, :, None, :] - (x2 / ell)[:, None, :, :]
-    return variance[:, None, None] * torch.exp(-differences.square().sum(-1) / 2)
-
-
 @final
-class SquaredExponential(nn.Module):
+class ForcePrior(nn.Module):
     """Q independent forces over P inputs; numbers are shared out, tensors are [Q, P] and [Q].
 
     With `shared_lengthscale` all forces have, and learn, the same one.
@@ -46,6 +36,7 @@ class SquaredExponential(nn.Module):
         *,
         num_forces: int = 1,
         num_inputs: int = 1,
+        kernel: ForceKernel = SMOOTH,
         shared_lengthscale: bool = False,
         learn: bool | Collection[str] = True,
         bounds: Mapping[str, Bounds] | None = None,
@@ -57,6 +48,7 @@ class SquaredExponential(nn.Module):
         check_count("num_inputs", num_inputs)
         values = {"lengthscale": lengthscale, "variance": variance}
         self.num_forces, self.shared_lengthscale = num_forces, shared_lengthscale
+        self.kernel = kernel
         rows = 1 if shared_lengthscale else num_forces
         shapes = {"lengthscale": (rows, num_inputs), "variance": (num_forces,)}
         self.quantities = nn.ModuleDict()
@@ -100,7 +92,16 @@ class SquaredExponential(nn.Module):
     ) -> Float[Tensor, "Q N N2"]:
         """k_q(x, x2); inputs are shared by the forces [N, P] or given for each [Q, N, P]."""
         x, x2 = (self.checked(name, value) for name, value in (("x", x), ("x2", x2)))
-        return squared_exponential(x, x2, self.lengthscale, self.variance)
+        return self.covariance_of(x, x2, self.lengthscale, self.variance)
+
+    def covariance_of(
+        self, x: Tensor, x2: Tensor, lengthscale: Tensor, variance: Tensor
+    ) -> Float[Tensor, "Q N N2"]:
+        """The same, unchecked, with a lengthscale and a variance of any type."""
+        ell = lengthscale[:, None]
+        differences = (x / ell)[:, :, None, :] - (x2 / ell)[:, None, :, :]
+        correlation = self.kernel.correlation(differences.square().sum(-1))
+        return variance[:, None, None] * correlation
 
     def draw(
         self, num_samples: int, num_basis: int, generator: torch.Generator | None = None
@@ -111,6 +112,8 @@ class SquaredExponential(nn.Module):
         ell = self.lengthscale
         shape = (num_samples, ell.shape[0], num_basis)
         theta = normal((*shape, ell.shape[1]), generator, ell) / ell[:, None]
+        scales = self.kernel.spectral_scales((*shape, 1), generator, ell)
+        theta = theta if scales is None else theta * scales
         phase = 2 * math.pi * uniform(shape, generator, ell)
         scale = torch.sqrt(2 * self.variance / num_basis)
         amplitude = scale[:, None] * normal(shape, generator, ell)
@@ -121,6 +124,7 @@ class SquaredExponential(nn.Module):
             centers=ell.new_zeros(ell.shape[0], 0, ell.shape[1]),
             lengthscale=ell,
             coefficients=ell.new_zeros(num_samples, ell.shape[0], 0),
+            mixture=self.kernel.mixture(),
         )
 
     def checked(self, name: str, x: Tensor) -> Tensor:

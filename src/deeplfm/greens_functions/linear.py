@@ -73,18 +73,7 @@ class LinearODE(GreensFunction):
     @property
     def coefficients(self) -> Tensor:
         """c_0 … c_{n-1} [..., n] as they are now."""
-        polynomial: list[Tensor | float] = [1.0]  # ascending powers of p
-        for factor in self.factors:
-            if isinstance(factor, Linear):
-                new: list[Tensor | float] = [factor.rate, 1.0]
-            else:
-                new = [factor.product, 2 * factor.damping, 1.0]
-            product: list[Tensor | float] = [0.0] * (len(polynomial) + len(new) - 1)
-            for i, left in enumerate(polynomial):
-                for j, right in enumerate(new):
-                    product[i + j] = product[i + j] + left * right
-            polynomial = product
-        return torch.stack([torch.as_tensor(value) for value in polynomial[:-1]], dim=-1)
+        return torch.stack(self.polynomial()[:-1], dim=-1)
 
 
 @register

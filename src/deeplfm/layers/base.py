@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.shapes import check_count
+from deeplfm.sums import Backend
 from deeplfm.variational.gaussians import VariationalGaussian
 
 _FEATURES = 64  # numbers that a layer of an unknown kind may form per input and output
@@ -60,11 +61,19 @@ class Layer(nn.Module, ABC):
         self.greens_function = greens_function
 
     @abstractmethod
-    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Path:
-        """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same."""
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+    ) -> Path:
+        """`num_samples` functions: evaluated twice, in chunks or on a grid, they are the same.
+
+        They hold numbers: they stay what they are when parameters of the layer move.
+        """
 
     @abstractmethod
-    def kl(self) -> Float[Tensor, ""]:
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
         """KL of everything this layer infers from its prior, each term once."""
 
     @abstractmethod
@@ -75,13 +84,18 @@ class Layer(nn.Module, ABC):
         """
 
     def draw_for_training(
-        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+        *,
+        local: bool = False,
     ) -> Path:
         """What a training step evaluates once: may share or sample what a function may not.
 
         `local` asks for values at the data instead of functions, from layers that can.
         """
-        return self.draw(num_samples, generator)
+        return self.draw(num_samples, generator, backend)
 
     def forces(self, tau: Float[Tensor, "S3 N P"], path: Any) -> Float[Tensor, "S N F"]:
         """The forces behind a path that this layer drew, at `tau`; `force_names` says which."""

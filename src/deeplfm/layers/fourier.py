@@ -9,7 +9,6 @@ the exact continuation would grow like e^{|sx|}.
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -17,12 +16,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from deeplfm.errors import InputError
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers.base import Layer
-from deeplfm.layers.fourier_paths import FourierPath, LocalDraw
+from deeplfm.layers.fourier_paths import FourierPath, FourierWaves, LocalDraw
 from deeplfm.layers.frequencies import Frequencies, Treatment
-from deeplfm.responses import system_wave_response
 from deeplfm.shapes import Memory, check_above_zero, check_choice
+from deeplfm.sums import Backend
 from deeplfm.variational.gaussians import DiagonalGaussian, FullGaussian, VariationalGaussian
 from deeplfm.variational.parameters import Quantity
 
@@ -40,6 +40,7 @@ class FourierLayer(Layer):
     shared_forces:   one W per force with sensitivities [D, Q]: the classical latent force model.
     input_weights, random_phases: weights α_m on the inputs of a sum; a uniform phase per (m, r),
                      which removes the cross terms of a sum from its covariance.
+    force:           the kind of covariance that the forces have.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class FourierLayer(Layer):
         shared_forces: bool = False,
         input_weights: bool = False,
         random_phases: bool = False,
+        force: ForceKernel = SMOOTH,
         generator: torch.Generator | None = None,
     ) -> None:
         check_choice("inputs", inputs, Combine)
@@ -79,7 +81,9 @@ class FourierLayer(Layer):
         # A force that several outputs share has one set of frequencies.
         sets = 1 if shared_forces else groups
         ell = Quantity("lengthscale", lengthscale).tiled(sets, num_forces, num_inputs)
-        self.frequencies = Frequencies(ell, num_features, frequencies, generator)
+        self.frequencies = Frequencies(
+            ell, num_features, frequencies, generator, force=force, over_all_inputs=self.plane_wave
+        )
         like = self.frequencies.noise
         self.sensitivities = nn.Parameter(torch.ones_like(like[:, :, 0]))
         self.output_sensitivities = (
@@ -95,28 +99,56 @@ class FourierLayer(Layer):
         self.weights: VariationalGaussian = family(shape, like=like, scale=weight_scale)
         self.offset = nn.Parameter(like.new_zeros(num_outputs))
 
-    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> FourierPath:
-        omega = self.frequencies.draw(num_samples, generator)
-        return FourierPath(self, omega, self.weights.draw(num_samples, generator))
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+    ) -> FourierPath:
+        waves = self.waves(self.frequencies.draw(num_samples, generator))
+        weights = self.weights.draw(num_samples, generator)
+        sensitivities = _copied(self.output_sensitivities)
+        return FourierPath(waves, weights, sensitivities, self.offset.clone(), backend)
 
     def draw_for_training(
-        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+        *,
+        local: bool = False,
     ) -> FourierPath | LocalDraw:
         """One resampled Ω for all samples; `local`: f at the data instead of W, with less noise."""
+        waves = self.waves(self.frequencies.draw(1, generator), copy=False)
+        weights = self.weights
         if not local:
-            omega = self.frequencies.draw(1, generator)
-            return FourierPath(self, omega, self.weights.draw(num_samples, generator))
-        if not isinstance(self.weights, DiagonalGaussian) or self.output_sensitivities is not None:
+            drawn = weights.draw(num_samples, generator)
+            return FourierPath(waves, drawn, self.output_sensitivities, self.offset, backend)
+        if not isinstance(weights, DiagonalGaussian) or self.output_sensitivities is not None:
             raise InputError(
                 "local reparameterisation needs weights='diagonal' without shared_forces; got "
                 "others. Draw functions instead."
             )
-        return LocalDraw(
-            self, self.frequencies.draw(1, generator), self.weights, num_samples, generator
-        )
+        return LocalDraw(waves, weights.mean, weights.std, self.offset, num_samples, generator)
 
-    def kl(self) -> Float[Tensor, ""]:
-        return self.weights.kl().sum() + self.frequencies.kl()
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
+        return self.weights.kl().sum() + self.frequencies.kl(backend)
+
+    def waves(self, omega: Float[Tensor, "S2 G Q R P"], *, copy: bool = True) -> FourierWaves:
+        """The waves of this layer for frequencies Ω, as numbers.
+
+        A copy stays as it is when parameters move; what is evaluated at once needs none.
+        """
+        sensitivities = self.sensitivities.permute(0, 2, 1)
+        return FourierWaves(
+            self.greens_function.fixed(copy=copy),
+            omega.clone() if copy else omega,
+            sensitivities.clone() if copy else sensitivities,
+            _copied(self.input_weights) if copy else self.input_weights,
+            _copied(self.phases) if copy else self.phases,
+            self.memory,
+            self.plane_wave,
+        )
 
     def lengthscales(self) -> Float[Tensor, " P"]:
         lengthscales: Tensor = self.frequencies.lengthscale().detach()
@@ -126,43 +158,14 @@ class FourierLayer(Layer):
         self, x: Float[Tensor, "S N P"], omega: Float[Tensor, "S2 G Q R P"]
     ) -> Float[Tensor, "S3 N G2 Q F"]:
         """Φ: real and imaginary parts of the waves, with their amplitudes."""
-        omega = omega.permute(0, 1, 4, 2, 3)[:, None]  # S2 1 G P Q R
-        points, order = x[:, :, None, :, None, None], self.greens_function.order
-        mirrored = self.memory == "zero" and order > 0
-        lags = torch.where(points < 0, -points, points) if mirrored else points
-        waves = system_wave_response(self.greens_function, lags, omega, self.memory, trailing=2)
-        if mirrored:
-            waves = _before_origin(waves, points < 0, order)
-        waves = waves * self.amplitudes()[..., None]
-        if self.phases is not None:
-            turn = self.phases.permute(0, 3, 1, 2)
-            waves = waves * torch.complex(torch.cos(turn), torch.sin(turn))
-        combined = (
-            reduce(torch.mul, waves.unbind(3)) if self.plane_wave else waves.sum(3)
-        )  # S N G Q R
-        combined = combined / math.sqrt(omega.shape[-1])
-        return torch.cat([combined.real, combined.imag], dim=-1)
+        return self.waves(omega).features(x)
 
     def forces(self, tau: Float[Tensor, "S3 N P"], path: FourierPath) -> Float[Tensor, "S N F"]:
-        """The forces of each output that the same weights drive: u_{d,q,m} at `tau`.
+        """The forces of each output that the same weights drive: u_dqp at `tau`.
 
         With shared forces those of D = 1; a plane wave has one force over all inputs, P = 1.
         """
-        omega = path.omega.permute(0, 1, 4, 2, 3)[:, None]
-        phase = omega * tau[:, :, None, :, None, None]
-        amplitude = self.amplitudes()[..., None] / math.sqrt(omega.shape[-1])
-        if self.plane_wave:
-            phase, amplitude = phase.sum(3, keepdim=True), amplitude.prod(1, keepdim=True)
-        elif self.phases is not None:
-            phase = phase + self.phases.permute(0, 3, 1, 2)
-        waves = torch.cat([torch.cos(phase), torch.sin(phase)], dim=-1) * amplitude
-        num_forces, size = waves.shape[-2:]
-        weights = path.weights
-        if self.output_sensitivities is not None:
-            return torch.einsum("sngpqf,sqf->sngqp", waves, weights).flatten(2)
-        weights = weights.reshape(*weights.shape[:2], num_forces, size)
-        groups = waves.expand(-1, -1, self.num_outputs, -1, -1, -1)
-        return torch.einsum("sndpqf,sdqf->sndqp", groups, weights).flatten(2)
+        return path.forces(tau)
 
     def force_names(self, functions: Sequence[str], inputs: Sequence[str]) -> tuple[str, ...]:
         """Each function has forces of its own, unless they are shared; along each of its inputs."""
@@ -187,15 +190,6 @@ class FourierLayer(Layer):
             return self.num_inputs * self.num_outputs * features
         return self.num_inputs * (32 + self.num_outputs)  # an interpolation; waves come in pieces
 
-    def amplitudes(self) -> Float[Tensor, "G P Q"]:
-        """|S|, with the input weights."""
-        amplitude = self.sensitivities.abs().permute(0, 2, 1)
-        return amplitude if self.input_weights is None else amplitude * self.input_weights[:, None]
 
-
-def _before_origin(waves: Tensor, before: Tensor, order: int) -> Tensor:
-    """(-1)^n times the conjugate where x < 0: the ODE run backwards from rest."""
-    sign = -1.0 if order % 2 else 1.0
-    real = torch.where(before, sign * waves.real, waves.real)
-    imag = torch.where(before, -sign * waves.imag, waves.imag)
-    return torch.complex(real, imag)
+def _copied(values: Tensor | None) -> Tensor | None:
+    return None if values is None else values.clone()

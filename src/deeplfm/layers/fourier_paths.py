@@ -1,183 +1,172 @@
 """What is drawn from a Fourier layer: functions, or values at the data for training alone.
 
-A path folds the ODE into its weights: f is a sum of sines and cosines of the inputs plus one
-transient per input and order, so no feature is ever formed (`responses.wave_sums`). Plane waves
-that start at rest have no such sum, and go through the features.
+A path holds numbers, and the ODE is folded into its weights: no feature is formed where f is a sum
+of waves along each input (`sums.fourier_sum`) or along all at once (`sums.plane_wave_sum`). Waves
+over all inputs that start from a zero state have no such sum, and go through the features.
 """
 
 import math
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.greens_functions.base import complex_product
+from deeplfm.greens_functions import FixedDynamics
+from deeplfm.greens_functions.factors import complex_product
 from deeplfm.layers.base import join
 from deeplfm.randomness import normal
-from deeplfm.sums.backends import by_kernels, by_tables, natively
-from deeplfm.sums.c.rest import first_order_from_rest
-from deeplfm.sums.rest_sum import Waves, waves_from_rest
-from deeplfm.sums.torch.rest_tables import first_order_tables
-from deeplfm.sums.wave_sum import wave_sum
-from deeplfm.variational.gaussians import DiagonalGaussian
+from deeplfm.responses import system_wave_response
+from deeplfm.shapes import Memory
+from deeplfm.sums import Backend, fourier_sum, plane_wave_sum
 
-if TYPE_CHECKING:
-    from deeplfm.layers.fourier import FourierLayer
+
+@final
+@dataclass(frozen=True, eq=False)
+class FourierWaves:
+    """The waves of a Fourier layer as numbers: the ODE, Ω, and the amplitudes S with any sign."""
+
+    dynamics: FixedDynamics
+    omega: Float[Tensor, "#S G Q R P"]
+    sensitivities: Float[Tensor, "G P Q"]
+    input_weights: Float[Tensor, " P"] | None
+    phases: Float[Tensor, "G Q R P"] | None
+    memory: Memory
+    plane_wave: bool
+
+    @property
+    def from_zero_state(self) -> bool:
+        """Whether the ODE starts at the origin, from a state of zero."""
+        return self.memory == "zero" and self.dynamics.order > 0
+
+    def amplitudes(self) -> Float[Tensor, "G P Q"]:
+        """|S|, with the input weights."""
+        amplitude = self.sensitivities.abs()
+        return amplitude if self.input_weights is None else amplitude * self.input_weights[:, None]
+
+    def features(self, x: Float[Tensor, "S N P"]) -> Float[Tensor, "S3 N G2 Q F"]:
+        """Φ: real and imaginary parts of the waves, with their amplitudes, as it is written."""
+        omega = self.omega.permute(0, 1, 4, 2, 3)[:, None]  # S2 1 G P Q R
+        points, order = x[:, :, None, :, None, None], self.dynamics.order
+        lags = torch.where(points < 0, -points, points) if self.from_zero_state else points
+        waves = system_wave_response(self.dynamics, lags, omega, self.memory, trailing=2)
+        if self.from_zero_state:
+            waves = _before_origin(waves, points < 0, order)
+        waves = waves * self.amplitudes()[..., None]
+        if self.phases is not None:
+            turn = self.phases.permute(0, 3, 1, 2)
+            waves = waves * torch.complex(torch.cos(turn), torch.sin(turn))
+        combined = (
+            reduce(torch.mul, waves.unbind(3)) if self.plane_wave else waves.sum(3)
+        )  # S N G Q R
+        combined = combined / math.sqrt(omega.shape[-1])
+        return torch.cat([combined.real, combined.imag], dim=-1)
+
+    def of_forces(self, tau: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S4 N G P2 Q F"]:
+        """cos and sin of the forces themselves; P2 is 1 where a force is over all inputs."""
+        omega = self.omega.permute(0, 1, 4, 2, 3)[:, None]
+        phase = omega * tau[:, :, None, :, None, None]
+        amplitude = self.amplitudes()[..., None] / math.sqrt(omega.shape[-1])
+        if self.plane_wave:
+            phase, amplitude = phase.sum(3, keepdim=True), amplitude.prod(1, keepdim=True)
+        elif self.phases is not None:
+            phase = phase + self.phases.permute(0, 3, 1, 2)
+        return torch.cat([torch.cos(phase), torch.sin(phase)], dim=-1) * amplitude
+
+    def response(self) -> tuple[Float[Tensor, "#S G W"], Float[Tensor, "#S G W"]]:
+        """Re and Im of what the ODE makes of waves over all inputs, with amplitudes; W = QR."""
+        count = self.omega.shape[3]
+        omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # #S G P QR
+        scale = self.amplitudes()[..., None].expand(-1, -1, -1, count).flatten(-2)
+        answer = self.dynamics.frequency_response(omega)
+        # Not torch.prod: its gradient would wait for the device, to look for zeros.
+        size = reduce(torch.mul, scale.unbind(-2)) / math.sqrt(count)
+        if answer is None:
+            return size[None], torch.zeros_like(size)[None]
+        inputs = zip(*(part.unbind(-2) for part in answer), strict=True)
+        real, imag = reduce(complex_product, inputs)
+        return size * real, size * imag
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class FourierPath:
-    """Functions drawn from a Fourier layer: its Ω and W are these numbers."""
+    """Functions drawn from a Fourier layer: waves, and their weights W.
 
-    layer: "FourierLayer"
-    omega: Float[Tensor, "S2 G Q R P"]
+    weights: [S, D, 2QR]; or [S, Q, 2R] of forces that outputs share, with their sensitivities.
+    """
+
+    waves: FourierWaves
     weights: Float[Tensor, "S ..."]
+    output_sensitivities: Float[Tensor, "D Q"] | None
+    offset: Float[Tensor, " D"]
+    backend: Backend = "auto"
 
     def __call__(
         self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
     ) -> Float[Tensor, "S N D"]:
-        layer = self.layer
-        plain = layer.memory == "zero" and layer.greens_function.order > 0
-        if layer.plane_wave:
-            x, shared = join(x, shared), None
-            return self.by_features(x) if plain else self.by_sums(x)
-        return self.by_sums(x, shared)
+        waves = self.waves
+        if waves.plane_wave:
+            x = join(x, shared)
+            return self.by_features(x) if waves.from_zero_state else self._by_plane_waves(x)
+        return fourier_sum.by(
+            self.backend,
+            x,
+            shared,
+            waves.dynamics,
+            waves.omega,
+            waves.sensitivities,
+            waves.input_weights,
+            waves.phases,
+            self._output_weights(),
+            self.offset,
+            waves.memory,
+        )
 
     def by_features(self, x: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N D"]:
         """Φ W + c, as it is written."""
-        features, layer = self.layer.features(x, self.omega), self.layer
-        if layer.output_sensitivities is not None:
-            per_force = torch.einsum("sngqf,sqf->sngq", *_same_samples(features, self.weights))
-            return (per_force * layer.output_sensitivities).sum(-1) + layer.offset
-        flat = features.flatten(-2).expand(-1, -1, layer.num_outputs, -1)
-        return torch.einsum("sndf,sdf->snd", *_same_samples(flat, self.weights)) + layer.offset
+        features, weights = self.waves.features(x), self.weights
+        features = features.expand(len(weights), *features.shape[1:])
+        if self.output_sensitivities is not None:
+            per_force = torch.einsum("sngqf,sqf->sngq", features, weights)
+            return (per_force * self.output_sensitivities).sum(-1) + self.offset
+        flat = features.flatten(-2).expand(-1, -1, len(self.offset), -1)
+        return torch.einsum("sndf,sdf->snd", flat, weights) + self.offset
 
-    def by_sums(
-        self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
-    ) -> Float[Tensor, "S N D"]:
-        """The same through sums of waves, with the ODE in their weights."""
-        layer = self.layer
-        g = layer.greens_function
-        from_rest = layer.memory == "zero" and g.order > 0
-        if from_rest and self._is_simple and x.shape[1] > 0:
-            found = self._first_order(x, shared)
-            if found is not None:
-                return found
-        omega = self.omega.permute(0, 1, 4, 2, 3).flatten(-2)  # S2 G P QR
-        even, odd = self._folded(self._response(omega), g.order if from_rest else None)
-        if layer.plane_wave:
-            return self._plane_waves(x, omega, even, odd)
-        waves, own, started = Waves(omega, even, odd), x.shape[-1], g if from_rest else None
-        total = layer.offset + waves_from_rest(x, waves.of(slice(own)), started, slice(own))
-        if shared is not None:
-            # What all samples see is evaluated once for all of them.
-            rest = slice(own, None)
-            total = total + waves_from_rest(shared[None], waves.of(rest), started, rest)
-        return total if from_rest else total + even.sum((0, -2, -1))[:, None]
+    def forces(self, tau: Float[Tensor, "S3 N P"]) -> Float[Tensor, "S N F"]:
+        """The forces that the same weights drive: u_dqp at `tau`, or u_qp where they are shared."""
+        waves, weights = self.waves.of_forces(tau), self.weights
+        waves = waves.expand(len(weights), *waves.shape[1:])
+        if self.output_sensitivities is not None:
+            return torch.einsum("sngpqf,sqf->sngqp", waves, weights).flatten(2)
+        weights = weights.unflatten(-1, waves.shape[-2:])
+        groups = waves.expand(-1, -1, weights.shape[1], -1, -1, -1)
+        return torch.einsum("sndpqf,sdqf->sndqp", groups, weights).flatten(2)
 
-    @property
-    def _is_simple(self) -> bool:
-        """One ODE of first order along each input, with one Ω for all samples."""
-        layer = self.layer
-        simple = layer.greens_function.order == 1 and layer.phases is None and not layer.plane_wave
-        return simple and layer.input_weights is None and len(self.omega) == 1
-
-    def _first_order(self, x: Tensor, shared: Tensor | None) -> Tensor | None:
-        """From rest, without weights per input or transients on their own, where that is fast."""
-        if not by_kernels(x) and not by_tables(x):
-            return None
-        layer, g = self.layer, self.layer.greens_function
-        (factor,) = g.factors
-        if len(factor[0]) != self.omega.shape[1]:  # forces that several ODEs share
-            return None
-        own: Tensor | None = x
-        weights = self._output_weights()
-        if len(x) == 1 and len(weights) > 1:  # nothing is a sample's own
-            own, shared = None, join(x, shared)[0]
-        amplitude, gain = layer.sensitivities.permute(0, 2, 1), g.gain(trailing=1)
-        if isinstance(gain, Tensor):  # positive, as the amplitudes are made there
-            amplitude = amplitude * gain
-        arguments = (self.omega[0], factor[0], amplitude, weights, layer.offset)
-        if natively(x, weights) and g.stable:
-            return first_order_from_rest(own, shared, *arguments)
-        if by_tables(x):
-            return first_order_tables(own, shared, *arguments)
-        from deeplfm.sums.triton import rest as triton_rest
-
-        return triton_rest.first_order_from_rest(own, shared, *arguments)
-
-    def _output_weights(self) -> Tensor:
-        """[S, D, 2QR], also where outputs share their forces."""
-        if self.layer.output_sensitivities is None:
+    def _output_weights(self) -> Float[Tensor, "S D F"]:
+        """The weights of each output, also where outputs share their forces."""
+        if self.output_sensitivities is None:
             return self.weights
-        return (self.layer.output_sensitivities[..., None] * self.weights[:, None]).flatten(2)
+        return (self.output_sensitivities[..., None] * self.weights[:, None]).flatten(2)
 
-    def _plane_waves(self, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-        """One wave over all inputs; it has no transient."""
-        samples, outputs, count = even.shape[1], even.shape[2], even.shape[-1]
-        batch, groups = max(len(x), len(omega)), omega.shape[1]
-        split = (batch, samples // batch, groups, outputs // groups, count)
-
-        def columns(weights: Tensor) -> Tensor:
-            return weights.reshape(split).permute(0, 2, 4, 1, 3).flatten(-2)
-
-        total = wave_sum(x[:, None], omega.mT, -columns(even), columns(odd))
-        total = total.unflatten(-1, (samples // batch, outputs // groups))  # batch G N S' D'
-        values: Tensor = total.permute(0, 3, 2, 1, 4).reshape(samples, -1, outputs)
-        return values + even.sum((0, -2, -1))[:, None] + self.layer.offset
-
-    def _response(self, omega: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Re and Im of the ODE's answer with amplitudes, [S2, G, P, QR] over √R.
-
-        One input is left of a plane wave; no imaginary part where nothing turns the phase.
-        """
-        layer, count = self.layer, self.omega.shape[3]
-        scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count).flatten(-2)
-        answer = layer.greens_function.turning(omega)
-        parts = (scale, None) if answer is None else (scale * answer[0], scale * answer[1])
-        real, imag = parts
-        root = math.sqrt(count)
-        if layer.plane_wave:
-            if imag is None:
-                # The gradient of torch.prod would wait for the device, to look for zeros.
-                return reduce(torch.mul, real.split(1, -2))[None] / root, None
-            inputs = zip(real.split(1, -2), imag.split(1, -2), strict=True)
-            real, imag = reduce(complex_product, inputs)
-        return real / root, None if imag is None else imag / root
-
-    def _folded(
-        self, response: tuple[Tensor, Tensor | None], order: int | None
-    ) -> tuple[Tensor, Tensor]:
-        """Weights of cos and sin [C, S, D, P, QR]: Re φ·W + Im φ·W' of φ = response · e^{jωx}.
-
-        With the order of an ODE that starts at rest there are two sides: before the origin φ is
-        (-1)^n times the conjugate.
-        """
-        layer, (forces, count) = self.layer, self.omega.shape[2:4]
-        weights = self._output_weights()
-        weights = weights.reshape(len(weights), layer.num_outputs, 1, forces, 2, count)
-        cosine, sine = (part.flatten(-2) for part in weights.unbind(-2))
-        if layer.phases is not None:
-            phases = layer.phases.permute(0, 3, 1, 2).flatten(-2)
-            turn = torch.cos(phases), -torch.sin(phases)
-            cosine, sine = complex_product((cosine, sine), turn)
-        real, imag = response
-        if imag is None:
-            return (real * cosine)[None], (real * sine)[None]
-        even, odd, even_2, odd_2 = real * cosine, real * sine, imag * sine, imag * cosine
-        if order is None:
-            return (even + even_2)[None], (odd - odd_2)[None]
-        before = (even_2 - even, -odd - odd_2) if order % 2 else (even - even_2, odd + odd_2)
-        return torch.stack([even + even_2, before[0]]), torch.stack([odd - odd_2, before[1]])
-
-
-def _same_samples(features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Features of all samples, where one set served them all."""
-    return features.expand(len(weights), *features.shape[1:]), weights
+    def _by_plane_waves(self, x: Tensor) -> Tensor:
+        """Waves over all inputs, with infinite memory or without dynamics."""
+        omega = self.waves.omega.flatten(2, 3)  # #S G QR P
+        forces, count = self.waves.omega.shape[2:4]
+        split = self._output_weights().unflatten(-1, (forces, 2, count))
+        first, second = (part.flatten(-2) for part in split.unbind(-2))  # of Re and Im: S D QR
+        real, imag = self.waves.response()
+        cosine, sine = real * first + imag * second, real * second - imag * first
+        each = len(self.offset) // omega.shape[1]
+        sums = [
+            plane_wave_sum.by(self.backend, x, omega[:, g], even.mT, odd.mT)
+            for g, (even, odd) in enumerate(
+                zip(cosine.split(each, dim=1), sine.split(each, dim=1), strict=True)
+            )
+        ]
+        return torch.cat(sums, dim=-1) + self.offset
 
 
 @final
@@ -185,19 +174,27 @@ def _same_samples(features: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
 class LocalDraw:
     """f ~ N(Φμ, Φ²σ²) at each point on its own: for training only."""
 
-    layer: "FourierLayer"
-    omega: Float[Tensor, "S2 G Q R P"]
-    weights: DiagonalGaussian
+    waves: FourierWaves
+    mean: Float[Tensor, "D F"]
+    std: Float[Tensor, "D F"]
+    offset: Float[Tensor, " D"]
     num_samples: int
     generator: torch.Generator | None
 
     def __call__(
         self, x: Float[Tensor, "S3 N P"], shared: Float[Tensor, "N P2"] | None = None
     ) -> Float[Tensor, "S N D"]:
-        flat = self.layer.features(join(x, shared), self.omega).flatten(-2)
-        flat = flat.expand(self.num_samples, -1, self.layer.num_outputs, -1)
-        weights = self.weights
-        mean = torch.einsum("sndf,df->snd", flat, weights.mean) + self.layer.offset
-        variance = torch.einsum("sndf,df->snd", flat.square(), weights.std.square())
+        flat = self.waves.features(join(x, shared)).flatten(-2)
+        flat = flat.expand(self.num_samples, -1, len(self.offset), -1)
+        mean = torch.einsum("sndf,df->snd", flat, self.mean) + self.offset
+        variance = torch.einsum("sndf,df->snd", flat.square(), self.std.square())
         noise = normal(mean.shape, self.generator, mean)
         return mean + torch.sqrt(variance + torch.finfo(variance.dtype).tiny) * noise
+
+
+def _before_origin(waves: Tensor, before: Tensor, order: int) -> Tensor:
+    """(-1)^n times the conjugate where x < 0: the ODE run backwards from its zero state."""
+    sign = -1.0 if order % 2 else 1.0
+    real = torch.where(before, sign * waves.real, waves.real)
+    imag = torch.where(before, -sign * waves.imag, waves.imag)
+    return torch.complex(real, imag)

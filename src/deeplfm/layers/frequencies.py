@@ -7,17 +7,17 @@ is learnt, with m = ω - sε. resampled: a fresh ε each draw. prior_draws: ω =
 nothing inferred but ℓ. s is a standard deviation.
 """
 
-from typing import Any, Literal, TypeAlias, final
+from typing import Literal, TypeAlias, final
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
 from deeplfm.errors import InputError
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.randomness import normal
 from deeplfm.shapes import check_choice
-from deeplfm.sums.backends import by_kernels
+from deeplfm.sums import Backend, frequency_kl
 from deeplfm.variational.parameters import Quantity
 
 Treatment: TypeAlias = Literal["fixed_noise", "resampled", "prior_draws"]
@@ -31,6 +31,7 @@ class Frequencies(nn.Module):
     """
 
     noise: Tensor
+    scales: Tensor | None
 
     def __init__(
         self,
@@ -38,7 +39,11 @@ class Frequencies(nn.Module):
         num_features: int,
         treatment: Treatment,
         generator: torch.Generator | None = None,
+        *,
+        force: ForceKernel = SMOOTH,
+        over_all_inputs: bool = False,
     ) -> None:
+        """`over_all_inputs`: a force is one function of all inputs, not one along each."""
         super().__init__()
         check_choice("treatment", treatment, Treatment)
         self.lengthscale = lengthscale
@@ -48,10 +53,14 @@ class Frequencies(nn.Module):
         shape = (groups, forces, num_features, inputs)
         noise = torch.randn(shape, generator=generator, dtype=torch.float64)
         self.register_buffer("noise", noise.to(start))
+        each = 1 if over_all_inputs else inputs
+        scales = force.spectral_scales((*shape[:3], each), generator, start)
+        self.register_buffer("scales", None if scales is None else scales.expand(shape).clone())
         self.location: nn.Parameter | None = None  # ω with fixed noise, m when resampled
         self.log_std: nn.Parameter | None = None
         if treatment != "prior_draws":
             scale = (1 / start)[:, :, None, :].expand(shape)
+            scale = scale if self.scales is None else scale * self.scales
             fixed = treatment == "fixed_noise"
             self.location = nn.Parameter(scale * self.noise if fixed else torch.zeros_like(scale))
             self.log_std = nn.Parameter(scale.log())
@@ -70,27 +79,26 @@ class Frequencies(nn.Module):
         """Frequencies: one set for all samples, unless resampled, which gives `num_draws` sets."""
         if self.treatment == "prior_draws":
             ell: Tensor = self.lengthscale()
-            return (self.noise / ell[:, :, None, :])[None]
+            omega = self.noise / ell[:, :, None, :]
+            return (omega if self.scales is None else omega * self.scales)[None]
         location, log_std = self._inferred()
         if self.treatment == "fixed_noise":
             return location[None]
         noise = normal((num_draws, *location.shape), generator, location)
         return location + torch.exp(log_std) * noise
 
-    def kl(self) -> Float[Tensor, ""]:
-        """KL(q(Ω) ‖ N(0, 1/ℓ²)); 0 for frequencies drawn from the prior."""
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
+        """KL(q(Ω) ‖ N(0, scale²/ℓ²)); 0 for frequencies drawn from the prior."""
         ell: Tensor = self.lengthscale()
         if self.treatment == "prior_draws":
             return torch.zeros((), dtype=ell.dtype, device=ell.device)
         location, log_std = self._inferred()
-        if by_kernels(ell):
-            from deeplfm.sums.triton.frequencies import frequency_kl
-
-            fixed = self.noise if self.treatment == "fixed_noise" else None
-            return frequency_kl(location, log_std, fixed, ell)
         fixed = self.noise if self.treatment == "fixed_noise" else None
-        divergence: Tensor = _Divergence.apply(location, log_std, fixed, ell.unsqueeze(2))
-        return divergence
+        if self.scales is None:
+            return frequency_kl.by(backend, location, log_std, fixed, ell)
+        # In units of the kernel's random scales the prior is N(0, 1/ℓ²).
+        relative = location / self.scales, log_std - self.scales.log()
+        return frequency_kl.by(backend, *relative, fixed, ell)
 
     def center(self) -> Float[Tensor, "G Q R P"]:
         """One Ω in the middle of q: the mean, or the fixed draw."""
@@ -109,7 +117,8 @@ class Frequencies(nn.Module):
         with torch.no_grad():
             self.lengthscale.set(lengthscale.to(self.noise))
             if self.treatment == "prior_draws":
-                self.noise.copy_(omega * lengthscale[:, :, None, :])
+                noise = omega * lengthscale[:, :, None, :]
+                self.noise.copy_(noise if self.scales is None else noise / self.scales)
                 return
             location, log_std = self._inferred()
             location.copy_(omega)
@@ -118,6 +127,7 @@ class Frequencies(nn.Module):
                 return
             turned, weight = location * self.noise, 1 + self.noise.square()
             prior = 1 / self.lengthscale()[:, :, None, :].square()
+            prior = prior if self.scales is None else prior * self.scales.square()
             root = torch.sqrt(turned.square() + 4 * weight * prior)
             # The two forms of one root: neither subtracts numbers of the same size.
             least = torch.where(
@@ -132,33 +142,3 @@ class Frequencies(nn.Module):
                 "Use fixed_noise or resampled."
             )
         return self.location, self.log_std
-
-
-class _Divergence(torch.autograd.Function):
-    """Σ ½ (ℓm)² + ½ (e^{2a} - 1) - a with a = log(sℓ), m = location - sε: in few operations.
-
-    A Python number in a product is a tensor of another type, which is converted first: as `alpha`
-    or `value` it is not.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, location: Tensor, log_std: Tensor, noise: Tensor | None, ell: Tensor
-    ) -> Tensor:
-        moved = None if noise is None else torch.exp(log_std).mul_(noise)
-        scaled = (location if moved is None else location - moved) * ell
-        log = log_std + torch.log(ell)
-        growth = torch.expm1(log + log)
-        ctx.save_for_backward(ell, moved, scaled, growth)
-        negative = log.sub_(growth, alpha=0.5).addcmul_(scaled, scaled, value=-0.5)
-        return negative.sum().neg_()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        ell, moved, scaled, growth = ctx.saved_tensors
-        by_mean, by_log = scaled * (ell * gradient), growth * gradient
-        by_ell = torch.addcmul(growth, scaled, scaled).sum(2, keepdim=True).mul_(gradient / ell)
-        if moved is not None:
-            by_log.addcmul_(by_mean, moved, value=-1)
-        return by_mean, by_log, None, by_ell

@@ -19,6 +19,7 @@ from deeplfm.errors import InputError
 from deeplfm.layers import Layer, Path
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.skip import Skip
+from deeplfm.sums import Backend
 
 
 @final
@@ -41,23 +42,34 @@ class DeepLFM(nn.Module):
                     f"skip give it); got {above.num_inputs}. Make the widths agree."
                 )
 
-    def draw(self, num_samples: int, generator: torch.Generator | None = None) -> "DeepPath":
-        """`num_samples` functions of the whole model."""
-        paths = tuple(layer.draw(num_samples, generator) for layer in self.stack)
+    def draw(
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+    ) -> "DeepPath":
+        """`num_samples` functions of the whole model; `backend` says how sums are computed."""
+        paths = tuple(layer.draw(num_samples, generator, backend) for layer in self.stack)
         return DeepPath(paths, self.skip, num_samples)
 
     def draw_for_training(
-        self, num_samples: int, generator: torch.Generator | None = None, *, local: bool = False
+        self,
+        num_samples: int,
+        generator: torch.Generator | None = None,
+        backend: Backend = "auto",
+        *,
+        local: bool = False,
     ) -> "DeepPath":
         """What one training step evaluates (`Layer.draw_for_training`)."""
         paths = tuple(
-            layer.draw_for_training(num_samples, generator, local=local) for layer in self.stack
+            layer.draw_for_training(num_samples, generator, backend, local=local)
+            for layer in self.stack
         )
         return DeepPath(paths, self.skip, num_samples)
 
-    def kl(self) -> Float[Tensor, ""]:
+    def kl(self, backend: Backend = "auto") -> Float[Tensor, ""]:
         """The sum over layers."""
-        return reduce(torch.add, [layer.kl() for layer in self.stack])
+        return reduce(torch.add, [layer.kl(backend) for layer in self.stack])
 
     @property
     def stack(self) -> list[Layer]:

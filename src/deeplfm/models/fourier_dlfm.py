@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Combine, Weights
@@ -18,6 +19,7 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
+    check_force,
     check_likelihood,
     check_templates,
     layer_sizes,
@@ -55,6 +57,7 @@ class FourierDLFM(Recipe):
                         "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
     frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
     weight_init:        "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
+    force:              the kind of covariance that the forces have.
     units:              of decay and lengthscale: the user's, or those of the scaled inputs.
     """
 
@@ -77,6 +80,7 @@ class FourierDLFM(Recipe):
     input_weights: bool = False
     random_phases: bool = False
     skip: SkipName = "concatenate"
+    force: ForceKernel = SMOOTH
     likelihood: Likelihood = field(default_factory=Gaussian)
     units: Units = "user"
 
@@ -89,6 +93,7 @@ class FourierDLFM(Recipe):
                 check_above_zero(name, getattr(self, name))
         check_templates(self.greens_function, self.num_layers)
         check_likelihood(self.likelihood)
+        check_force(self.force)
 
     @classmethod
     def paper(cls) -> "FourierDLFM":
@@ -169,6 +174,7 @@ class FourierDLFM(Recipe):
             shared_forces=self.shared_forces,
             input_weights=self.input_weights,
             random_phases=self.random_phases,
+            force=self.force,
             generator=generator,
         )
         if self.random_sensitivities:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
+from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import FirstOrder, GreensFunction, SecondOrder
 from deeplfm.layers import InducingLayer
 from deeplfm.likelihoods import Gaussian, Likelihood
@@ -17,6 +18,7 @@ from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.recipe import (
     Recipe,
     Units,
+    check_force,
     check_likelihood,
     check_templates,
     layer_sizes,
@@ -68,6 +70,7 @@ class InducingDLFM(Recipe):
     past:               how many of its slowest time constants a grid begins before the data, up to
                         as long as the data themselves.
     weight_init:        "fitted": the last layer a closed-form fit; "prior": q is the prior.
+    force:              the kind of covariance that the forces have.
     units:              of decay and lengthscale: the user's, or those of the scaled inputs.
     """
 
@@ -89,6 +92,7 @@ class InducingDLFM(Recipe):
     separate_inducing: bool = False
     past: float = 2.0
     weight_init: WeightInit = "fitted"
+    force: ForceKernel = SMOOTH
     likelihood: Likelihood = field(default_factory=Gaussian)
     units: Units = "user"
 
@@ -107,6 +111,7 @@ class InducingDLFM(Recipe):
             raise InputError(f"past must be 0 or more; got {self.past:g}. Use 2.")
         check_templates(self.greens_function, self.num_layers)
         check_likelihood(self.likelihood)
+        check_force(self.force)
 
     @classmethod
     def paper(cls) -> "InducingDLFM":
@@ -199,6 +204,7 @@ class InducingDLFM(Recipe):
             memory=self.memory,
             learn_inputs=not on_grid,
             mean_weights=zeros if with_mean else None,
+            force=self.force,
             generator=generator,
         )
         if last and forces == outputs:  # each output begins with a force of its own

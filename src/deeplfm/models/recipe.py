@@ -17,6 +17,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
 from deeplfm.errors import InputError
+from deeplfm.forces import ForceKernel
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.likelihoods import Likelihood
 from deeplfm.models.deep_lfm import DeepLFM
@@ -108,6 +109,14 @@ def check_templates(templates: Templates, num_layers: int) -> None:
         raise InputError(
             f"greens_function must be one, or one per layer ({num_layers}); got "
             f"{len(templates)}. Add or remove some."
+        )
+
+
+def check_force(force: object) -> None:
+    """The forces of a recipe have a kernel."""
+    if not isinstance(force, ForceKernel):
+        raise InputError(
+            f"force must be a kernel such as SquaredExponential(); got {force!r}. Pass an instance."
         )
 
 

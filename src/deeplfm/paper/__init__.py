@@ -1,1 +1,1 @@
-"""PAPER: what compares: experiments, baselines and data sets. Users need none of it."""
+"""PAPER: experiments, baselines and data sets, for comparisons; users need none of them."""

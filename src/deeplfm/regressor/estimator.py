@@ -28,7 +28,7 @@ from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitted import FittedModel, Functions
 from deeplfm.regressor.fitting import fit
 from deeplfm.training import Training
-from deeplfm.training.schedule import BACKENDS
+from deeplfm.training.schedule import USED
 
 Values = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         history = dict(self.fitted_.histories[0])
         if "backend" in history:
-            history["backend"] = np.array(BACKENDS)[history["backend"].astype(int)]
+            history["backend"] = np.array(USED)[history["backend"].astype(int)]
         return history
 
     @property

@@ -177,7 +177,7 @@ class FittedModel:
                 # Of the CPU: a saved model predicts the same on every device.
                 generator = torch.Generator().manual_seed(start + APART * k)
                 with torch.no_grad():
-                    draws.append((member, member.draw(count, generator)))
+                    draws.append((member, member.draw(count, generator, self.training.backend)))
         return draws
 
     def _pieces(

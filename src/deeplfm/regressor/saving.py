@@ -21,10 +21,10 @@ from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
 from deeplfm.models import DeepLFM, Recipe
 from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.formats import FORMAT, translated, translated_history
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
 
-FORMAT = 2  # 1 had neither the data nor the settings of the estimator
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
 
 
@@ -80,7 +80,8 @@ def load(folder: Path | str, device: str = "cpu") -> FittedModel:
         member.to(dtype=like.dtype)
         _restore(member, state, numbers)
         members.append(member.to(device).requires_grad_(False))
-        histories.append({n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()})
+        history = {n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()}
+        histories.append(translated_history(history, settings["format"]))
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     return FittedModel(
         recipe,
@@ -153,7 +154,7 @@ def read_settings(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path} must be as it was written; it was changed. Copy the whole folder again."
         )
-    return dict(settings)
+    return translated(settings)
 
 
 def check_unchanged(path: Path, expected: str) -> None:

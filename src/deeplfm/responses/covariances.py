@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.errors import NumericalError
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import Dynamics
 from deeplfm.greens_functions.pole_functions import ImpulseResponse
 from deeplfm.responses.bumps import bump_response
 from deeplfm.responses.quadrature import gauss_legendre
@@ -31,7 +31,7 @@ _SHORT_OTHERWISE = 2.0
 
 
 def force_covariance(
-    g: GreensFunction,
+    g: Dynamics,
     x: Float[Tensor, "N P"],
     z: Float[Tensor, "M P"],
     ell: Float[Tensor, "Q P"],
@@ -45,8 +45,8 @@ def force_covariance(
 
 
 def output_covariance(
-    g: GreensFunction,
-    g2: GreensFunction,
+    g: Dynamics,
+    g2: Dynamics,
     x: Float[Tensor, "N P"],
     x2: Float[Tensor, "N2 P"],
     ell: Float[Tensor, "Q P"],
@@ -75,7 +75,7 @@ def output_covariance(
 
 
 def _short_pairs(
-    g: GreensFunction, g2: GreensFunction, x: Tensor, x2: Tensor, memory: Memory
+    g: Dynamics, g2: Dynamics, x: Tensor, x2: Tensor, memory: Memory
 ) -> tuple[Tensor, Tensor]:
     """Rows and columns of the pairs for which the closed form of zero memory cancels."""
     nowhere = torch.zeros(0, dtype=torch.long, device=x.device)
@@ -93,7 +93,7 @@ def _short_pairs(
 
 
 def _half(
-    g: GreensFunction, g2: GreensFunction, t: Tensor, t2: Tensor, scale: Tensor, memory: Memory
+    g: Dynamics, g2: Dynamics, t: Tensor, t2: Tensor, scale: Tensor, memory: Memory
 ) -> Tensor:
     """Σ_k w_k B_{s_k} H_2(s_k) over the exponentials of `g`; the other half swaps the two.
 
@@ -123,9 +123,7 @@ def _over_nodes(weights: Tensor, nodes: Tensor, response: Callable[[Tensor], Ten
     return total
 
 
-def _by_quadrature(
-    g: GreensFunction, g2: GreensFunction, t: Tensor, t2: Tensor, ell: Tensor
-) -> Tensor:
+def _by_quadrature(g: Dynamics, g2: Dynamics, t: Tensor, t2: Tensor, ell: Tensor) -> Tensor:
     """[D, D2, P, Q, pairs] for t, t2 [P, pairs], zero memory: the inner integral in closed form."""
     scale = ell.mT[:, :, None]
     nodes, weights = (part.to(t) for part in gauss_legendre(_panels(g2, t2, ell)))
@@ -141,7 +139,7 @@ def _by_quadrature(
     return total
 
 
-def _panels(g2: GreensFunction, t2: Tensor, ell: Tensor) -> int:
+def _panels(g2: Dynamics, t2: Tensor, ell: Tensor) -> int:
     """Enough for 16 nodes each to reach rounding: two lengthscales, two fastest time constants."""
     with torch.no_grad():
         fastest = g2.poles().abs().max().item()

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from deeplfm.errors import InputError
 from deeplfm.forces import ForcePath
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import Dynamics
 from deeplfm.responses.systems import system_bump_response, system_wave_response
 from deeplfm.shapes import Memory
 
 
 def path_response(
-    greens_function: GreensFunction,
+    greens_function: Dynamics,
     path: ForcePath,
     x: Float[Tensor, "*S N P"],
     memory: Memory = "infinite",
@@ -38,8 +38,9 @@ def path_response(
     response = torch.einsum("sndqb,sqb->sndq", turned.real, path.amplitude)
     if path.centers.shape[1] == 0:
         return response
-    centers = path.centers.permute(2, 0, 1)
-    bumps = system_bump_response(
-        greens_function, x, centers, path.lengthscale.mT[:, :, None], memory, trailing=2
-    ).prod(-3)
-    return response + torch.einsum("sndqm,sqm->sndq", bumps, path.coefficients)
+    centers, ell = path.centers.permute(2, 0, 1), path.lengthscale.mT[:, :, None]
+    for weight, scale in path.mixture:
+        bumps = system_bump_response(greens_function, x, centers, scale * ell, memory, trailing=2)
+        coefficients = weight * path.coefficients
+        response = response + torch.einsum("sndqm,sqm->sndq", bumps.prod(-3), coefficients)
+    return response

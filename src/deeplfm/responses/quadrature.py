@@ -4,7 +4,6 @@ Composite Gauss–Legendre in float64, the panels halved until the answer settle
 form: what it needs of the ODE is G(t), and of the force its values.
 """
 
-import copy
 import math
 from collections.abc import Callable
 
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.errors import InputError, NumericalError
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import Dynamics
 from deeplfm.shapes import Memory, as_tensors, check_finite, check_shape
 
 Force = Callable[[Tensor], Tensor]  # values at times of any shape, elementwise
@@ -35,7 +34,7 @@ def gauss_legendre(panels: int) -> tuple[Tensor, Tensor]:
 
 
 def quadrature(
-    greens_function: GreensFunction,
+    greens_function: Dynamics,
     force: Force,
     x: Tensor,
     memory: Memory = "infinite",
@@ -64,7 +63,7 @@ def quadrature(
     x = x.detach().double()
     if greens_function.order == 0:
         return force(x)
-    greens_function = copy.deepcopy(greens_function).double()
+    greens_function = greens_function.fixed().to(torch.float64)
     span = x
     if memory == "zero" and bool((x < 0).any()):
         raise InputError(
@@ -92,7 +91,7 @@ def quadrature(
 
 
 def _composite(
-    greens_function: GreensFunction, force: Force, x: Tensor, span: Tensor, panels: int
+    greens_function: Dynamics, force: Force, x: Tensor, span: Tensor, panels: int
 ) -> Tensor:
     """∫_0^span G(v) u(x - v) dv for each x."""
     nodes, weights = gauss_legendre(panels)
@@ -104,7 +103,7 @@ def _composite(
             total = torch.zeros((), dtype=torch.float64)
             for some, share in zip(nodes.split(size), weights.split(size), strict=True):
                 lag = some * length
-                kernel = greens_function(lag.reshape(-1, *([1] * len(shape))))
+                kernel = greens_function.impulse_response(lag.reshape(-1, *([1] * len(shape))))
                 values = (share * length * force(point - lag))[None, :]
                 total = total + (values @ kernel.reshape(len(lag), -1).to(values.dtype))[0]
             rows.append(total)

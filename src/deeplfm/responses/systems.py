@@ -11,7 +11,7 @@ from typing import final
 import torch
 from torch import Tensor
 
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import Dynamics
 from deeplfm.greens_functions.pole_functions import PoleFunction
 from deeplfm.responses.bumps import bump_moment
 from deeplfm.responses.waves import wave_moment
@@ -108,7 +108,7 @@ class BumpFunction(PoleFunction):
 
 
 def system_wave_response(
-    greens_function: GreensFunction,
+    greens_function: Dynamics,
     x: Number,
     frequency: Number,
     memory: Memory = "infinite",
@@ -122,7 +122,7 @@ def system_wave_response(
 
 
 def system_bump_response(
-    greens_function: GreensFunction,
+    greens_function: Dynamics,
     x: Number,
     center: Number,
     lengthscale: Number,

@@ -1,40 +1,34 @@
-"""How the arithmetic of a step is carried out: as it is written, fused, compiled, or replayed.
+"""How steps are carried out: as they are written, or recorded once as a CUDA graph and replayed.
 
-    auto is graph on CUDA, native on a CPU;   both are fused where they cannot be had
-
-What cannot be had is logged with its reason, and the next best is taken.
+backend "auto" on CUDA records steps; where that cannot be, the reason is logged
 """
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import final
 
 import torch
 from torch import Tensor
 
-from deeplfm.sums.backends import Level, up_to
-from deeplfm.sums.c import library
+from deeplfm.sums import Backend, fastest
 from deeplfm.training.graphs import Graphs
-from deeplfm.training.schedule import BACKENDS, Backend
+from deeplfm.training.schedule import USED
 
 logger = logging.getLogger(__name__)
-
-_LEVELS: dict[Backend, Level] = {"plain": "plain", "compile": "plain", "fused": "fused"}
 
 
 @final
 class Engine:
-    """Carries out steps; `used` is the place in BACKENDS of how the last one was."""
+    """Carries out steps; `used` is the place in USED of how the last one was computed."""
 
     def __init__(self, backend: Backend, generator: torch.Generator, *, alone: bool) -> None:
-        self.backend: Backend = backend
-        recorded = generator.device.type == "cuda" and alone and backend in ("auto", "graph")
+        recorded = generator.device.type == "cuda" and alone and backend == "auto"
         self._graphs = Graphs(generator) if recorded else None
-        self._compiled: Callable[..., Any] | None = None
-        self._cpu = generator.device.type == "cpu"
-        if backend == "native" and not (self._cpu and library.is_built()):
-            logger.warning("no compiled kernels for this device: steps are fused")
-        self.used = BACKENDS.index("fused")
+        family = fastest(backend, generator.device)
+        if backend not in ("auto", family):
+            logger.warning("backend %s is not to be had here: steps are %s", backend, family)
+        self._family = USED.index(family)
+        self.used = self._family
 
     def forget(self) -> None:
         """After a jump to another state: what was recorded before it is not used again."""
@@ -46,28 +40,7 @@ class Engine:
         if self._graphs is not None:
             record = self._graphs.step(key, given, compute)
             if record is not None:
-                self.used = BACKENDS.index("graph")
+                self.used = USED.index("graph")
                 return record
-        # A compiler sees through plain operations; tables and kernels of our own it cannot fuse.
-        level = _LEVELS.get(self.backend, "native")
-        with up_to(level):
-            record = compute(*given)
-        self.used = BACKENDS.index(self.backend if level == "plain" else self._fast(level))
-        return record
-
-    def _fast(self, level: Level) -> str:
-        return "native" if level == "native" and self._cpu and library.is_built() else "fused"
-
-    def score(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """`function(*arguments)`, compiled if asked for."""
-        if self.backend != "compile":
-            return function(*arguments)
-        if self._compiled is None:
-            self._compiled = torch.compile(function, dynamic=False)
-        try:
-            return self._compiled(*arguments)
-        except RuntimeError as error:  # no compiler on this machine, or what it cannot translate
-            reason = str(error).strip().splitlines()[0]
-            logger.warning("steps are not compiled: %s", reason)
-            self.backend = "fused"
-            return function(*arguments)
+        self.used = self._family
+        return compute(*given)

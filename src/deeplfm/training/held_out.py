@@ -56,5 +56,6 @@ def _log_density(trainer: Trainer, test: Batch) -> Tensor:
     """log mean_s p(y | f_s), summed over the held-out observations; the same draws every time."""
     generator = torch.Generator(device=test.x.device).manual_seed(0)
     with torch.no_grad():
-        path = trainer.model.draw(_SAMPLES, generator)
-        return multi_sample(trainer.model, test, path).expected_log_likelihood
+        backend = trainer.training.backend
+        path = trainer.model.draw(_SAMPLES, generator, backend)
+        return multi_sample(trainer.model, test, path, backend).expected_log_likelihood

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from deeplfm.data import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
-from deeplfm.objectives import Batch, Terms, elbo, multi_sample
+from deeplfm.objectives import Batch, Objective, Terms, elbo, multi_sample
 from deeplfm.randomness import derived_seed
 from deeplfm.training.distributed import ALONE, Company
 from deeplfm.training.engines import Engine
@@ -26,7 +26,7 @@ from deeplfm.training.optimiser import AdamW
 from deeplfm.training.schedule import Stage, Training
 
 CHECK_EVERY = 50
-_OBJECTIVES = {"elbo": elbo, "multi_sample": multi_sample}
+_OBJECTIVES: dict[str, Objective] = {"elbo": elbo, "multi_sample": multi_sample}
 _COLUMNS = ("loss", "expected_log_likelihood", "kl")
 
 
@@ -60,7 +60,7 @@ class Trainer:
         self.step = 0
         self._stage: Stage | None = None  # that parameters are frozen for
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
-        self._backends: list[int] = []  # how each step was computed, as its place in BACKENDS
+        self._backends: list[int] = []  # how each step was computed, as its place in USED
         self._seconds: list[float] = []  # since the start, without pauses between runs
         self._good, self._good_step = self._snapshot(), 0
 
@@ -107,8 +107,9 @@ class Trainer:
         def now() -> float:
             generator = torch.Generator(device=self.data.x.device).manual_seed(0)
             with torch.no_grad():
-                path = self.model.draw_for_training(num_samples, generator)
-                return float(elbo(self.model, self.data, path).objective)
+                backend = self.training.backend
+                path = self.model.draw_for_training(num_samples, generator, backend)
+                return float(elbo(self.model, self.data, path, backend).objective)
 
         return self.company.share(now)
 
@@ -193,7 +194,7 @@ class Trainer:
 
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
         """Draw, score, differentiate; what is recorded of it."""
-        terms: Terms = self._engine.score(self._score, batch, stage)
+        terms = self._score(batch, stage)
         if self.company.size > 1:  # terms of all processes add up to those of one
             share = len(batch.x) / (self._minibatches.size or self.data.total)
             terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
@@ -203,10 +204,15 @@ class Trainer:
             return torch.stack([loss, terms.expected_log_likelihood, terms.kl])
 
     def _score(self, batch: Batch, stage: Stage) -> Terms:
+        training = self.training
         path = self.model.draw_for_training(
-            stage.num_samples, self.generator, local=self.training.local_reparameterisation
+            stage.num_samples,
+            self.generator,
+            training.backend,
+            local=training.local_reparameterisation,
         )
-        return _OBJECTIVES[stage.objective or self.training.objective](self.model, batch, path)
+        objective = _OBJECTIVES[stage.objective or training.objective]
+        return objective(self.model, batch, path, training.backend)
 
     def _with_seed(self, seed: int) -> Minibatches:
         device = self.data.x.device if self._read is None else torch.device("cpu")

@@ -11,14 +11,13 @@ from typing import Literal, TypeAlias, final
 from deeplfm.errors import InputError
 from deeplfm.registry import register
 from deeplfm.shapes import check_choices, check_count
+from deeplfm.sums import FAMILIES, Backend
 
 ObjectiveName: TypeAlias = Literal["elbo", "multi_sample"]
 Rate: TypeAlias = Literal["cosine", "constant"]
 Combination: TypeAlias = Literal["best", "mixture"]
 
-Backend: TypeAlias = Literal["auto", "graph", "native", "fused", "compile", "plain"]
-
-BACKENDS = ("plain", "fused", "graph", "compile", "native")  # how a step was computed, in histories
+USED = (*FAMILIES, "graph")  # how a step was computed, in histories
 _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 
 
@@ -60,11 +59,10 @@ class Training:
                        before all data are fitted with it; 0 trains all steps at once.
     local_reparameterisation: sample values at the data, not weights (diagonal weights only).
     checkpoint_every:  steps between checkpoints, where a folder for them is given.
-    backend:           "auto": the fastest there is. "plain": every sum as it is written; "fused":
-                       tables on a CPU, kernels on CUDA; "native": the CPU's compiled kernels, where
-                       they were built; "graph": whole steps as CUDA graphs. What cannot be had is
-                       "fused" (logged). "compile": plain sums through torch.compile, which takes
-                       minutes first. Histories say which.
+    backend:           how sums are computed, in steps, bounds, held-out densities and predictions.
+                       "auto": the fastest there is, and whole steps as CUDA graphs. "plain": as
+                       they are written. "torch", "triton" (CUDA), "c" (CPU): no form beyond those;
+                       what a machine does not have is passed over, and logged. Histories say which.
     """
 
     steps: int = 300

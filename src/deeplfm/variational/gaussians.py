@@ -72,6 +72,14 @@ class VariationalGaussian(nn.Module, ABC):
         The prior stays as it is, unless a standard deviation for each entry is given.
         """
 
+    @abstractmethod
+    def closest_factor(self, precision: Tensor) -> Tensor:
+        """The factor for `set` of the q of this family that is closest to that precision.
+
+        `precision` is [..., F, F], or one matrix [1, BF, BF] for all entries of the batch at once;
+        of that the blocks count.
+        """
+
     def widen_steps(self) -> None:
         """Just after `set`: steps of μ as large as those from the prior, on average.
 
@@ -133,6 +141,10 @@ class DiagonalGaussian(VariationalGaussian):
         divergence: Tensor = DiagonalKL.apply(self.shift, self.log_diagonal, *fixed)
         return divergence
 
+    def closest_factor(self, precision: Tensor) -> Tensor:
+        diagonal = precision.diagonal(dim1=-2, dim2=-1).reshape(self.shift.shape)
+        return torch.diag_embed(diagonal.rsqrt())
+
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` diagonal."""
         mean, factor, std = self._whitened(mean, factor, prior_std)
@@ -177,6 +189,15 @@ class FullGaussian(VariationalGaussian):
     def kl(self) -> Tensor:
         divergence: Tensor = FullKL.apply(*self.parts())
         return divergence
+
+    def closest_factor(self, precision: Tensor) -> Tensor:
+        batch, size = self.shift.shape
+        if len(precision) != batch:  # one matrix for the whole batch
+            index = torch.arange(batch * size).reshape(batch, size)
+            precision = precision[0][index[:, :, None], index[:, None, :]]
+        covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
+        factor: Tensor = torch.linalg.cholesky(covariance)
+        return factor
 
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """`factor` lower triangular."""

@@ -8,8 +8,8 @@ import scipy.special
 import scipy.stats
 import torch
 
-from deeplfm.paper.baselines import DeepGP
 from deeplfm.paper.baselines.adam import load_into, seeded
+from deeplfm.paper.baselines.deep_gp import DeepGP
 
 T = np.linspace(0, 1, 40)
 Y = np.stack([np.sign(np.sin(9 * T)), np.cos(9 * T)], 1)

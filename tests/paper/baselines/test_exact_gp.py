@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import ExactGP, PeriodicGP
-from deeplfm.paper.baselines.evidence import distinct_lags, negative_log_evidence
+from deeplfm.paper.baselines.base import Task
+from deeplfm.paper.baselines.evidence import Posterior, distinct_lags, negative_log_evidence
+from deeplfm.paper.baselines.exact_gp import ExactGP, PeriodicGP, dominant_period
 
 Values = NDArray[np.float64]
 
@@ -17,7 +18,8 @@ Values = NDArray[np.float64]
 def plane() -> tuple[Values, Values]:
     random = np.random.default_rng(0)
     X = random.uniform(size=(25, 2)) * [3.0, 10.0]
-    y = np.stack([np.sin(2 * X[:, 0]), 5 + np.cos(X[:, 1])], 1) + 0.1 * random.normal(size=(25, 2))
+    y = np.stack([np.sin(2 * X[:, 0]), 5 + np.cos(X[:, 1]), X.sum(1)], 1)
+    y += 0.1 * random.normal(size=(25, 3))
     y[:5, 0] = y[9:14, 1] = np.nan
     return X, y
 
@@ -55,7 +57,48 @@ def test_exact_gp_is_the_textbook() -> None:
         np.testing.assert_allclose(found.mean[:, d], y[rows, d].mean() + unit * mean, rtol=1e-8)
         np.testing.assert_allclose(found.std[:, d], unit * np.sqrt(var + noise), rtol=1e-8)
     assert model.history_["loss"][-1] == pytest.approx(-total, rel=1e-10)
-    assert found.samples.shape == (1, 7, 2)
+    assert found.samples.shape == (1, 7, 3)
+
+
+def test_the_best_start_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start is tried; the last run goes on from the best, and the history ends with its loss.
+
+    Runs are replaced by ones that go nowhere: start k of three has the loss 7, 3 or 5, twice.
+    """
+    begun: list[float] = []
+
+    def stays(loss: object, start: torch.Tensor, *_: object) -> tuple[torch.Tensor, float]:
+        begun.append(float(start[1]))
+        return start, [7.0, 3.0, 5.0, 2.5][(len(begun) - 1) % 4]
+
+    monkeypatch.setattr("deeplfm.paper.baselines.exact_gp.minimise", stays)
+    t = np.linspace(0, 1, 20)
+    model = ExactGP(steps=10).fit(t, np.stack([np.sin(t), np.cos(t)], 1))
+    assert len(set(begun[:3])) == 3
+    assert begun[3] == begun[1]
+    assert begun[7] == begun[5]
+    np.testing.assert_allclose(model.history_["loss"], [2.5, 5.0])  # of one output, then of both
+
+
+def test_variances_are_never_negative() -> None:
+    """At an observed point without noise rounding may leave less than nothing."""
+    eye = torch.eye(3, dtype=torch.float64)
+    _, variance = Posterior(eye, eye[0]).marginals((1 + 1e-12) * eye, torch.ones(3).double())
+    assert (variance == 0).all()
+
+
+def test_the_period_is_that_of_the_highest_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an oscillation that outputs share; the evidence may then move it by a fifth."""
+    name = "deeplfm.paper.baselines.exact_gp.dominant_oscillation"
+    monkeypatch.setattr(name, lambda x, y: None)
+    x = torch.linspace(0, 1, 200, dtype=torch.float64)[:, None]
+    y = torch.sin(2 * math.pi * x / 0.125) + 0.3 * torch.sin(2 * math.pi * x / 0.04)
+    task = Task(x, y, torch.ones_like(y, dtype=torch.bool), 0, False)
+    period = dominant_period(task)
+    assert period == pytest.approx(0.125, rel=0.06)  # half of a step of the spectrum, 1 in 8
+    starts, bounds = PeriodicGP()._starts(task, 0)
+    np.testing.assert_allclose(starts[:, 1].exp(), period)
+    np.testing.assert_allclose(bounds[1].exp(), [period / 1.2, period * 1.2])
 
 
 def test_gradient_of_the_evidence() -> None:

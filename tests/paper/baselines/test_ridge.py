@@ -5,7 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import AutoregressiveRidge, LagRidge
+from deeplfm.paper.baselines.autoregressive import AutoregressiveRidge
+from deeplfm.paper.baselines.lag_ridge import LagRidge
 from deeplfm.paper.baselines.ridge import BLOCKS, Regression, positions
 
 Values = NDArray[np.float64]
@@ -35,6 +36,16 @@ def least_squares(rows: Values, target: Values, penalty: float) -> Values:
     return np.asarray(found[0])
 
 
+def held_out_square(rows: Values, target: Values, penalty: float) -> float:
+    """The mean square error of blocks of rows, each predicted from the others."""
+    blocks = np.arange(len(rows)) * BLOCKS // len(rows)
+    errors: list[float] = []
+    for k in range(BLOCKS):
+        b = least_squares(rows[blocks != k], target[blocks != k], penalty)
+        errors.extend(target[blocks == k] - b[0] - rows[blocks == k] @ b[1:])
+    return float(np.mean(np.square(errors)))
+
+
 def test_a_gap_is_filled_as_a_naive_loop_would() -> None:
     t, y = series()
     lags = 3
@@ -51,12 +62,7 @@ def test_a_gap_is_filled_as_a_naive_loop_would() -> None:
     p = model.predictive(t[gap])
     units = np.nanmean(y[:, 0]) + np.nanstd(y[:, 0]) * exact
     np.testing.assert_allclose(p.mean[:, 0], units, rtol=1e-6)
-    blocks = np.arange(len(train)) * BLOCKS // len(train)
-    errors = []
-    for k in range(BLOCKS):
-        b = least_squares(design[blocks != k], target[blocks != k], penalty)
-        errors.extend(target[blocks == k] - b[0] - design[blocks == k] @ b[1:])
-    held_out = np.nanstd(y[:, 0]) * np.sqrt(np.mean(np.square(errors)))
+    held_out = np.nanstd(y[:, 0]) * np.sqrt(held_out_square(design, target, penalty))
     np.testing.assert_allclose(p.std[:, 0], held_out, rtol=1e-6)
 
 
@@ -69,10 +75,27 @@ def test_lags_that_were_not_observed_are_left_out() -> None:
     rows = {s: naive_row(scaled, s, 0, 3) for s in range(3, len(y) - 3)}
     train = [s for s in rows if not np.isnan([*rows[s], scaled[s, 0]]).any()]
     half = np.array([3, 4, 5, 6, 10, 11, 12, 13])  # lags 0 to 3 of two channels
-    b = least_squares(np.stack([rows[s][half] for s in train]), scaled[train, 0], penalty)
+    design, target = np.stack([rows[s][half] for s in train]), scaled[train, 0]
+    b = least_squares(design, target, penalty)
     first = np.concatenate([scaled[:4, 1], scaled[:4, 2]])
     exact = np.nanmean(y[:, 0]) + np.nanstd(y[:, 0]) * (b[0] + first @ b[1:])
-    assert model.predict(t[:1])[0, 0] == pytest.approx(exact, rel=1e-6)
+    mean, std = model.predict(t[:1], return_std=True)
+    assert mean[0, 0] == pytest.approx(exact, rel=1e-6)
+    held_out = np.nanstd(y[:, 0]) * np.sqrt(held_out_square(design, target, penalty))
+    assert std[0, 0] == pytest.approx(held_out, rel=1e-6)
+
+
+def test_the_loss_is_the_mean_held_out_square() -> None:
+    t, y = series()
+    model = LagRidge(lags=2).fit(t, y)
+    scaled = (y - np.nanmean(y, 0)) / np.nanstd(y, 0)
+    squares = []
+    for output, penalty in enumerate(model.fitted_.state["penalties"].tolist()):
+        rows = {s: naive_row(scaled, s, output, 2) for s in range(2, len(y) - 2)}
+        train = [s for s in rows if not np.isnan([*rows[s], scaled[s, output]]).any()]
+        design = np.stack([rows[s] for s in train])
+        squares.append(held_out_square(design, scaled[train, output], penalty))
+    assert model.history_["loss"] == pytest.approx([np.mean(squares)], rel=1e-6)
 
 
 def test_the_penalty_has_the_least_held_out_error() -> None:
@@ -143,6 +166,33 @@ def test_rows_that_nobody_observed_keep_their_place() -> None:
     assert positions(t[kept])[-1] == len(t) - 1
 
 
+def test_times_may_lie_a_twentieth_of_a_step_beside_the_grid() -> None:
+    t, y = series()
+    beside = np.zeros(len(t))
+    beside[5] = 0.02  # a step is 0.02
+    for cls in (LagRidge, AutoregressiveRidge):
+        model = cls(lags=3).fit(t + 0.04 * beside, y)
+        model.predict(t + 0.04 * beside)
+        with pytest.raises(dlfm.InputError, match=r"regular grid .* got times up to 0\.06 of"):
+            cls(lags=3).fit(t + 0.06 * beside, y)
+        with pytest.raises(dlfm.InputError, match=r"grid of the fit; got times up to 0\.06 of"):
+            model.predict(t + 0.06 * beside)
+        with pytest.raises(dlfm.InputError, match="times must lie on a regular grid"):
+            cls(lags=3).fit(np.append(t, t[5]), np.append(y, y[5:6], axis=0))  # one time twice
+
+
+@pytest.mark.parametrize("cls", [LagRidge, AutoregressiveRidge])
+def test_twenty_rows_are_enough_and_nineteen_are_not(
+    cls: type[LagRidge] | type[AutoregressiveRidge],
+) -> None:
+    random = np.random.default_rng(0)
+    lost = 2 if cls is LagRidge else 1  # rows without all lags: at both ends, at the beginning
+    t, y = np.arange(20.0 + lost), random.normal(size=(20 + lost, 2))
+    cls(lags=1).fit(t, y)
+    with pytest.raises(dlfm.InputError, match="20 rows of 'y0' with all lags observed; got 19"):
+        cls(lags=1).fit(t[1:], y[1:])
+
+
 def test_errors_say_what_to_do() -> None:
     t, y = series()
     uneven = t + 0.01 * np.sin(np.arange(len(t)))
@@ -159,6 +209,8 @@ def test_errors_say_what_to_do() -> None:
         LagRidge(lags=3).fit(t, y[:, 0])
     with pytest.raises(dlfm.InputError, match="inside the fitted series only"):
         LagRidge(lags=3).fit(t, y).predict(t + 1)
+    with pytest.raises(dlfm.InputError, match="inside the fitted series only"):
+        LagRidge(lags=3).fit(t, y).predict(t[-1:] + 0.02)  # the first time after it
     with pytest.raises(dlfm.InputError, match="what follows; got times before"):
         AutoregressiveRidge(lags=3).fit(t, y).predict(t - 1)
     with pytest.raises(dlfm.InputError, match="got most of them twice"):

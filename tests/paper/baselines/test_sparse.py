@@ -11,10 +11,11 @@ import torch
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import SLMC, SVGP, DeepGP, ExactGP
 from deeplfm.paper.baselines.adam import expected_log_density, inducing_start, seeded
-from deeplfm.paper.baselines.door import Task
-from deeplfm.paper.baselines.sparse import bound_of
+from deeplfm.paper.baselines.base import Task
+from deeplfm.paper.baselines.deep_gp import DeepGP
+from deeplfm.paper.baselines.exact_gp import ExactGP
+from deeplfm.paper.baselines.sparse import SLMC, SVGP, bound_of
 
 Values = NDArray[np.float64]
 

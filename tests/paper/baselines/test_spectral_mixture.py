@@ -8,8 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 import deeplfm as dlfm
-from deeplfm.paper.baselines import SpectralMixtureGP
 from deeplfm.paper.baselines.spectral_kernel import Layout, start
+from deeplfm.paper.baselines.spectral_mixture import SpectralMixtureGP
+from reference.spectral_mixture import spectral_covariance as naive
 
 Values = NDArray[np.float64]
 
@@ -20,30 +21,13 @@ def random_theta(layout: Layout) -> torch.Tensor:
     return torch.tensor(np.append(random.normal(size=size), [math.log(0.2)] * layout.outputs))
 
 
-def naive(layout: Layout, theta: Values, lag: float, d: int, e: int) -> float:
-    """k_de(lag), term by term."""
-    q, shape = layout.components, (layout.components, layout.outputs, layout.rank)
-    size = math.prod(shape)
-    omega, sigma = np.exp(theta[:q]), np.exp(theta[q : 2 * q])
-    omega[0] = 0
-    A = theta[2 * q : 2 * q + size].reshape(shape).astype(complex)
-    if layout.phases:
-        A = A + 1j * theta[2 * q + size : 2 * q + 2 * size].reshape(shape)
-    total = 0.0
-    for k in range(q):
-        joint = (A[k] @ A[k].conj().T)[d, e]
-        wave = (joint * np.exp(1j * omega[k] * lag)).real
-        total += wave * math.exp(-((sigma[k] * lag) ** 2) / 2)
-    return float(total)
-
-
 @pytest.mark.parametrize("phases", [True, False])
 def test_covariance_is_its_definition_and_positive(phases: bool) -> None:
     layout = Layout(components=3, outputs=2, rank=2, phases=phases)
     theta = random_theta(layout)
     t = np.linspace(-1, 1, 6)
     lags = torch.tensor((t[:, None] - t[None]).reshape(-1))
-    table = layout.table(theta, lags).numpy()
+    table = layout.covariances(theta, lags).numpy()
     for u, lag in enumerate(lags.tolist()):
         for d, e in np.ndindex(2, 2):
             assert table[u, d, e] == pytest.approx(naive(layout, theta.numpy(), lag, d, e))

@@ -9,9 +9,9 @@ import pooch
 import pytest
 
 import deeplfm as dlfm
-from deeplfm.paper.datasets import charis
+from deeplfm.paper.datasets.charis import charis, charis_record
 
-module = sys.modules[charis.__module__]  # its name is that of the function
+module = sys.modules[charis.__module__]
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 LENGTH = 1300
 # What wfdb asks of pandas when it is imported or writes.
@@ -62,6 +62,7 @@ def rounding(samples: Any) -> Any:
 
 def test_the_first_thousand_samples(folder: Path, samples: Any) -> None:
     series = charis(path=folder)
+    np.testing.assert_array_equal(charis_record("charis6", 7, folder).values, series.values)
     assert series.names == ("ABP", "ECG", "ICP")
     np.testing.assert_array_equal(series.times, np.linspace(0, 1, 1000))
     expected = standardised(samples[:1000])
@@ -91,11 +92,11 @@ def test_channels_in_any_order_from_any_start(folder: Path) -> None:
     assert np.isfinite(all_channels.values[10:]).all()
 
 
-def test_a_record_is_verified_in_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of any size see every sample: also the last, which no window holds."""
+def test_a_record_is_verified_in_chunks(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of any size see every sample: also the last, which no window holds."""
     whole = charis(path=folder)
-    for piece in (99, 650, 1299, 1300, 5000):
-        monkeypatch.setattr(module, "_PIECE", piece)
+    for chunk in (99, 650, 1299, 1300, 5000):
+        monkeypatch.setattr(module, "_CHUNK", chunk)
         np.testing.assert_array_equal(charis(path=folder).values, whole.values)
         data = folder / "charis/charis6.dat"
         good = data.read_bytes()

@@ -8,33 +8,60 @@ import scipy.integrate
 
 import deeplfm as dlfm
 from deeplfm.data import cardiac
-from deeplfm.paper.datasets import toy
+from deeplfm.paper.datasets.toy import toy
 
 
 def force(t: Any) -> Any:
     return np.cos(t / 2) + 6 * np.sin(3 * t)
 
 
-def unscaled(series: Any, index: int) -> float:
-    """Standardisation undone up to shift and scale: differences of two points, in ratios."""
-    return float(series.truth[index, 0])
+T = np.linspace(0, 15, 750)
 
 
-def test_equations_are_the_printed_ones() -> None:
-    series = toy("equations", seed=3)
-    t = np.linspace(0, 15, 750)
+def by_equations() -> Any:
+    """f2 at three of the times, by quadrature of the printed integrals."""
     exact = []
-    for index in (100, 400, 700):
-        inner, _ = scipy.integrate.quad(
-            lambda tau, x=t[index]: np.exp(-0.01 * (x - tau)) * force(tau), 0, t[index], limit=200
-        )
-        outer, _ = scipy.integrate.quad(
-            lambda tau, x=inner: np.exp(-0.02 * (x - tau)) * force(tau), 0, inner, limit=200
-        )
-        exact.append(outer)
-    truth = [unscaled(series, index) for index in (100, 400, 700)]
+    for x in T[[100, 400, 700]]:
+        for decay in (0.01, 0.02):  # the second integral ends where the first one is
+            x, _ = scipy.integrate.quad(
+                lambda tau, x=x, decay=decay: np.exp(-decay * (x - tau)) * force(tau),
+                *(0, x),
+                limit=200,
+            )
+        exact.append(x)
+    return np.array(exact)
+
+
+def by_figure() -> Any:
+    """f2 at three of the times, with the filter of the figure, by Simpson's rule."""
+    x, end = T.astype(complex), 15.0
+    for decay in (0.01, 0.02):
+        tau = np.linspace(0, end, 4001)
+        lag = x[:, None] - tau
+        response = (np.exp(1j * lag) - np.exp(-decay * lag)) / (decay + 1j)
+        x = scipy.integrate.simpson(response * force(tau), x=tau, axis=1)
+        end = x.real.max()
+    return x.real[[100, 400, 700]]
+
+
+@pytest.mark.parametrize(
+    ("generator", "exact", "noise_std"),
+    [("equations", by_equations, 0.2), ("figure", by_figure, 0.15)],
+)
+def test_truth_and_noise_are_those_of_the_definition(
+    generator: Any, exact: Any, noise_std: float
+) -> None:
+    """Three values give the shift and the scale; noise is that of the seed, in the same units."""
+    series = toy(generator, seed=3)
+    assert series.truth is not None
+    truth, values = series.truth[[100, 400, 700], 0], exact()
     got = (truth[1] - truth[0]) / (truth[2] - truth[0])
-    assert got == pytest.approx((exact[1] - exact[0]) / (exact[2] - exact[0]), rel=1e-8)
+    assert got == pytest.approx((values[1] - values[0]) / (values[2] - values[0]), rel=1e-7)
+    scale = (values[2] - values[0]) / (truth[2] - truth[0])
+    noise = scale * (series.values - series.truth)[:, 0]
+    np.testing.assert_allclose(
+        noise, noise_std * np.random.default_rng(3).normal(size=750), rtol=1e-6, atol=1e-9
+    )
 
 
 def test_figure_is_what_the_paper_plots() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import deeplfm as dlfm
 from deeplfm.data import dataset, fit_scaling
-from deeplfm.paper.datasets import uci
+from deeplfm.paper.datasets.uci import uci
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 needs_files = pytest.mark.skipif(

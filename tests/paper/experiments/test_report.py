@@ -79,7 +79,7 @@ def test_a_sweep_goes_on_and_outlives_a_failure(
         raise ArithmeticError("no luck")
 
     with monkeypatch.context() as patched:
-        patched.setattr("deeplfm.paper.baselines.ExactGP.fit", broken)
+        patched.setattr("deeplfm.paper.baselines.exact_gp.ExactGP.fit", broken)
         failed = sweep.run(chosen, said.append)
     assert failed == {chosen[1].name: "ArithmeticError: no luck"}
     assert "4 runs, 1 of them done before" in said
@@ -95,7 +95,7 @@ def test_a_sweep_goes_on_and_outlives_a_failure(
 def test_tables_in_the_repository_are_what_its_results_give(tmp_path: Path) -> None:
     kept = {path.name: path.read_text(encoding="utf-8") for path in (RESULTS / "tables").iterdir()}
     made: dict[str, str] = {}
-    for experiment in registry.EXPERIMENTS:
+    for experiment in registry.experiments():
         for table in tables(RESULTS, experiment):
             made |= {f"{table.name}.md": markdown(table), f"{table.name}.tex": latex(table)}
     assert kept == made
@@ -103,4 +103,4 @@ def test_tables_in_the_repository_are_what_its_results_give(tmp_path: Path) -> N
 
 def test_nothing_is_built_from_nothing(tmp_path: Path) -> None:
     assert build(tmp_path, "toy") == []
-    assert np.all([tables(tmp_path, name) == [] for name in registry.EXPERIMENTS])
+    assert np.all([tables(tmp_path, name) == [] for name in registry.experiments()])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import deeplfm as dlfm
-from deeplfm.paper.datasets import physio
+from deeplfm.paper.datasets.physio import physio
 from deeplfm.paper.experiments import Cell, cells, registry, reproduce_decay, run, smoke, tables
 from deeplfm.paper.experiments.run import observations_of, predictions_file
 
@@ -106,7 +106,7 @@ def test_physio_records_have_their_gaps(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_names_are_unique_and_the_scored_record_is_apart() -> None:
-    for experiment in registry.EXPERIMENTS:
+    for experiment in registry.experiments():
         names = [cell.name for cell in cells(experiment)]
         assert len(names) == len(set(names))
     assert not set(registry.SCORED_ON) & set(registry.CHOSEN_ON)

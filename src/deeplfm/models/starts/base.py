@@ -14,8 +14,6 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.variational.gaussians import FullGaussian, VariationalGaussian
-
 Values = NDArray[np.float64]
 
 FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
@@ -105,16 +103,3 @@ def posterior_of_weights(
         precision.diagonal().add_(1)
     precision = precision[:size, :size] / (std[:, None] * std)
     return Posterior(std * mean[:size], precision, scale * mean[size:], evidence)
-
-
-def factors_of(precision: Tensor, weights: VariationalGaussian) -> Tensor:
-    """Of the closest q that `weights` can be: the inverses of the blocks of the precision."""
-    batch, size = weights.shift.shape
-    if not isinstance(weights, FullGaussian):
-        return torch.diag_embed(precision.diagonal(dim1=-2, dim2=-1).reshape(batch, size).rsqrt())
-    if len(precision) != batch:  # several forces in one regression
-        index = torch.arange(batch * size).reshape(batch, size)
-        precision = precision[0][index[:, :, None], index[:, None, :]]
-    covariance = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-    factor: Tensor = torch.linalg.cholesky(covariance)
-    return factor

@@ -23,7 +23,6 @@ from deeplfm.models.starts.base import (
     FIRST_NOISE,
     Start,
     Values,
-    factors_of,
     posterior_of_weights,
     principal_components,
 )
@@ -84,8 +83,9 @@ def _from_rest(
     regression has no use for that.
     """
     forces, count = omega.shape[1:3]
+    amplitudes = layer.waves(omega[None], copy=False).amplitudes()
     omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
-    scale = layer.amplitudes()[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
+    scale = amplitudes[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
     turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
     weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
     g = layer.greens_function
@@ -190,7 +190,7 @@ def fit_weights(
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
     own = None if expected is None else expected[: mean.shape[-1]]  # that of each force
-    layer.weights.set(mean, factors_of(precision, layer.weights), own)
+    layer.weights.set(mean, layer.weights.closest_factor(precision), own)
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:

@@ -25,7 +25,6 @@ from deeplfm.models.skip import Skip
 from deeplfm.models.starts.base import (
     FIRST_NOISE,
     Start,
-    factors_of,
     posterior_of_weights,
     principal_components,
 )
@@ -193,7 +192,7 @@ def _fit(
     )
     whitened = layer.posterior.whitened
     whitened.set(
-        solved.mean.reshape(whitened.shift.shape), factors_of(solved.precision[None], whitened)
+        solved.mean.reshape(whitened.shift.shape), whitened.closest_factor(solved.precision[None])
     )
     if likelihood is not None:
         likelihood.start_noise(noise)

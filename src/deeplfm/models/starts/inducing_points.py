@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.layers import InducingLayer
-from deeplfm.sums.bump_sum import bumps_of
-from deeplfm.sums.torch.bump_lags import bumps_by_lag
+from deeplfm.sums import bumps_at
 
 Values = NDArray[np.float64]
 
@@ -23,7 +22,6 @@ ROWS = 500  # enough to see what q can reach
 _FIRST_ROWS = 16  # of those farthest from all points: where too little is reached, if anywhere
 _ITERATIONS = 10
 # Of a table: a fit may divide its errors by the root of the jitter.
-_LAGS_PER_SCALE = 48
 
 
 def features_of(layer: InducingLayer, x: Float[Tensor, "N P"]) -> Float[Tensor, "N D Q M"]:
@@ -34,7 +32,7 @@ def features_of(layer: InducingLayer, x: Float[Tensor, "N P"]) -> Float[Tensor, 
     oscillates = bool(layer.greens_function.poles().imag.any())
     scale = layer.sensitivities * layer.posterior.prior.variance.sqrt()
     parts = [
-        _unit_features(layer, some, tables=oscillates)
+        _unit_features(layer, some, approximate=oscillates)
         for some in x.split(len(x) if oscillates else ROWS)
     ]
     return torch.cat(parts) * scale[..., None].double()
@@ -65,23 +63,23 @@ def reaches_all(layer: InducingLayer, x: Float[Tensor, "N P"], least: float) -> 
 def _explained(layer: InducingLayer, x: Tensor) -> Tensor:
     """The variance [N, D] that q can change."""
     scale = layer.sensitivities.square() * layer.posterior.prior.variance
-    squares = _unit_features(layer, x, tables=True).square().sum(-1)
+    squares = _unit_features(layer, x, approximate=True).square().sum(-1)
     return (squares * scale.double()).sum(-1)
 
 
-def _unit_features(layer: InducingLayer, x: Tensor, *, tables: bool) -> Tensor:
+def _unit_features(layer: InducingLayer, x: Tensor, *, approximate: bool) -> Tensor:
     """A for sensitivities and variances of 1 [N, D, Q, M]; Q is 1 where forces have one kernel."""
     distinct = slice(0, 1 if layer.one_kernel else None)
     posterior, prior = layer.posterior, layer.posterior.prior
     factor = posterior.gram_factor()[0][distinct]
     factor = factor / prior.variance[distinct].double().sqrt()[:, None, None]
     centers, ell = posterior.centers()[distinct], prior.lengthscale[distinct]
-    g, made = layer.greens_function, None
-    if tables and layer.memory == "infinite":
-        made = bumps_by_lag(g, x, centers, ell, _LAGS_PER_SCALE)
-    if made is None:
-        made = bumps_of(g, x[None], centers, ell, layer.memory)[0]
-    bumps = made.double().permute(2, 3, 0, 1)  # Q M N D
+    bumps: Tensor | float = 0.0
+    for weight, scale in prior.kernel.mixture():
+        bumps = bumps + weight * bumps_at(
+            layer.greens_function, x, centers, scale * ell, layer.memory, approximate=approximate
+        )
+    bumps = torch.as_tensor(bumps).double().permute(2, 3, 0, 1)  # Q M N D
     solved = torch.linalg.solve_triangular(factor, bumps.flatten(2), upper=False)
     features: Tensor = solved.unflatten(-1, bumps.shape[2:]).permute(2, 3, 0, 1)
     return features

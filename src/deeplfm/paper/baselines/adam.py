@@ -1,9 +1,9 @@
-"""The loop of variational baselines: Adam with a cosine rate over minibatches of rows.
+"""The training of variational baselines: Adam with a cosine rate over minibatches of rows.
 
     loss = -(N/|batch| Σ_rows E log p(y|f) - KL)
 
-Owns what all of them need beside: the expected log density of what was observed, a start of the
-inducing points, GPyTorch's presence, and a random state that nobody else's is.
+The file also has what all of them need: the expected log density of observed targets, a start of
+the inducing points, a check that GPyTorch is installed, and a random state of their own.
 """
 
 import math
@@ -16,17 +16,17 @@ from torch import Tensor, nn
 
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models.starts.inducing_points import k_means
-from deeplfm.paper.baselines.door import State, Task
+from deeplfm.paper.baselines.base import State, Task
 from deeplfm.paper.baselines.history import History
 from deeplfm.shapes import check_count
 from deeplfm.training.minibatches import Minibatches
 from deeplfm.training.progress import progress_bar
 
-# The bound of rows (all, if None), which stand for so many each.
+# The evidence lower bound by rows (None: all), each of which stands for so many rows.
 Bound = Callable[[Tensor | None, float], Tensor]
 
-_LAST = 0.01  # of the rate, at the end
-_SHOWN = 10  # steps between two looks at the loss, where a bar is shown
+_LAST = 0.01  # share of the rate that is left at the end
+_SHOWN = 10  # steps between two reads of the loss, where a bar is shown
 
 
 def train(
@@ -65,13 +65,16 @@ def train(
 def expected_log_density(
     y: Tensor, observed: Tensor, mean: Tensor, variance: Tensor, noise: Tensor
 ) -> Tensor:
-    """Σ E log N(y; f, σ²) over what was observed; f ~ N(mean, variance) [..., N, D], noise [D]."""
+    """Σ E log N(y; f, σ²) [...] over observed targets, with f ~ N(mean, variance) [..., N, D].
+
+    y, observed: [N, D].      noise: the variances σ² [D].
+    """
     errors = ((y - mean).square() + variance) / noise + noise.log() + math.log(2 * math.pi)
     return torch.where(observed, errors, torch.zeros_like(errors)).sum((-2, -1)) / -2
 
 
 def check_training(steps: int, learning_rate: float, batch_size: int | None, points: int) -> None:
-    """Settings that every variational baseline has."""
+    """Check the settings that every variational baseline has."""
     check_count("steps", steps)
     check_count("num_inducing", points)
     if batch_size is not None:
@@ -81,9 +84,9 @@ def check_training(steps: int, learning_rate: float, batch_size: int | None, poi
 
 
 def check_gpytorch(name: str) -> None:
-    """Import GPyTorch, or an error that says how to install it. To be called before any use."""
+    """Import GPyTorch, or raise an error that says how to install it. Call it before any use."""
     try:
-        with warnings.catch_warnings():  # of torch, about how GPyTorch compiles a function
+        with warnings.catch_warnings():  # torch warns about how GPyTorch compiles a function
             warnings.simplefilter("ignore", DeprecationWarning)
             import gpytorch  # noqa: F401
     except ImportError:
@@ -93,11 +96,11 @@ def check_gpytorch(name: str) -> None:
 
 
 def inducing_start(task: Task, count: int) -> Tensor:
-    """[M, P]: centers of the distinct inputs by k-means; all of them, if they are no more."""
+    """Start of the inducing points [M, P]: k-means of the distinct inputs, M at most `count`."""
     rows = torch.unique(task.x.double().cpu(), dim=0)
     if len(rows) > count:
         sample = rows
-        if len(rows) > 100 * count:  # enough to see where they are
+        if len(rows) > 100 * count:  # so many are enough to see where inputs lie
             generator = torch.Generator().manual_seed(task.seed)
             sample = rows[torch.randperm(len(rows), generator=generator)[: 100 * count]]
         rows = torch.tensor(k_means(sample.numpy(), count, task.seed % 2**32))
@@ -105,27 +108,28 @@ def inducing_start(task: Task, count: int) -> Tensor:
 
 
 def lengthscale_start(points: Tensor) -> float:
-    """A few points of a series wide; of several inputs, the typical distance of two."""
+    """Start of the lengthscale: three points of a series, or the typical distance of two rows."""
     count, inputs = points.shape
     return 3 / count if inputs == 1 else math.sqrt(inputs)
 
 
 def state_of(module: nn.Module) -> State:
-    """The numbers of a module, apart from it."""
+    """The state of a module, as a baseline keeps it."""
     return {f"module.{name}": value.detach() for name, value in module.state_dict().items()}
 
 
 def load_into(module: nn.Module, state: State) -> None:
-    """Numbers that `state_of` gave, back into a module of the same shape, ready to predict."""
-    own = {n.removeprefix("module."): v for n, v in state.items() if n.startswith("module.")}
+    """Put what `state_of` gave into a module of the same shape, and make it ready to predict."""
+    prefix = "module."
+    tensors = {n.removeprefix(prefix): v for n, v in state.items() if n.startswith(prefix)}
     module.to(state["x"])
-    module.load_state_dict(own)
+    module.load_state_dict(tensors)
     module.eval()
 
 
 @contextmanager
 def as_our_error() -> Iterator[None]:
-    """A covariance that GPyTorch cannot factorise, in our words."""
+    """Raise NumericalError where GPyTorch cannot factorise a covariance."""
     from linear_operator.utils.errors import NanError, NotPSDError
 
     try:
@@ -139,7 +143,7 @@ def as_our_error() -> Iterator[None]:
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """GPyTorch draws from the process's random state: seeded here, and left as it was."""
+    """Seed the process's random state, from which GPyTorch draws, and restore it afterwards."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)

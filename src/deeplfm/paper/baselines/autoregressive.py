@@ -2,7 +2,7 @@
 
     y_d(t) ≈ b0 + Σ_c Σ_{1 ≤ l ≤ L} b_{cl} y_c(t - l),   predictions enter as the next lags
 
-Trained on rows whose lags were all observed; a gap is filled by predictions on the way forward.
+It is trained on rows whose lags were all observed; on the way forward, predictions fill the gaps.
 The standard deviation at a horizon is that of rollouts over blocks held out from the regression.
 """
 
@@ -15,8 +15,9 @@ from torch import Tensor
 
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
-from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.base import Baseline, Mixture, State, Task
 from deeplfm.paper.baselines.history import History
+from deeplfm.paper.baselines.registry import baseline
 from deeplfm.paper.baselines.ridge import (
     BLOCKS,
     Regression,
@@ -30,16 +31,25 @@ from deeplfm.shapes import check_count
 
 Values = NDArray[np.float64]
 
-_FARTHEST = 200  # steps ahead that rollouts look; the error is taken as steady after
+_FARTHEST = 200  # steps ahead that rollouts look; after them the error is taken as steady
 
 
 @final
+@baseline(
+    "ar-ridge",
+    "autoregressive ridge",
+    on=("grid",),
+    tasks=("extrapolation",),
+    smoke={"lags": 2},
+)
 class AutoregressiveRidge(Baseline):
     """Extrapolation of a series on a regular grid.
 
-    lags: how many steps of the past. Predicts at times of the fit's grid (one step ahead of what
-    was observed) and at those that follow. Computes in float64 on the CPU: `device`, `dtype`,
-    `seed` and `progress` change nothing.
+    lags: how many steps of the past enter the regression.
+
+    It predicts at the times of the fit's grid, each from what was observed before, and at the
+    times that follow. It computes in float64 on the CPU: `device`, `dtype`, `seed` and `progress`
+    change nothing.
     """
 
     def __init__(
@@ -56,16 +66,16 @@ class AutoregressiveRidge(Baseline):
         self.dtype = dtype
         self.progress = progress
 
-    def _check(self, data: Dataset) -> None:
+    def check(self, data: Dataset) -> None:
         check_count("lags", self.lags)
         check_grid("AutoregressiveRidge", data)
 
-    def _fit(self, task: Task, history: History) -> State:
+    def fit_state(self, task: Task, history: History) -> State:
         times, values = on_grid(task.x, task.y, task.observed)
         y = values.numpy()
         columns = _columns(y, self.lags)
         complete = ~np.isnan(columns).any(1)
-        every = np.arange(columns.shape[1])
+        all_columns = np.arange(columns.shape[1])
         coefficients, held_out, squares = [], [], 0.0
         blocks = np.full((len(y), y.shape[1]), -1)
         for output in range(y.shape[1]):
@@ -74,8 +84,8 @@ class AutoregressiveRidge(Baseline):
             regression = Regression.of(columns[rows], y[rows, output])
             penalty, error = regression.best_penalty()
             squares += error**2
-            coefficients.append(regression.solve(penalty, every))
-            held_out.append([regression.solve(penalty, every, k) for k in range(BLOCKS)])
+            coefficients.append(regression.solve(penalty, all_columns))
+            held_out.append([regression.solve(penalty, all_columns, k) for k in range(BLOCKS)])
             blocks[rows, output] = regression.blocks
         history.add(squares / y.shape[1])
         without = np.array(held_out).transpose(2, 0, 1)  # p+1 D K
@@ -83,7 +93,7 @@ class AutoregressiveRidge(Baseline):
         tensors = {"coefficients": np.stack(coefficients, axis=-1), "std": std}
         return {"x": times, "y": values} | {n: torch.tensor(v) for n, v in tensors.items()}
 
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
         y, coefficients, std = (state[n].cpu().numpy() for n in ("y", "coefficients", "std"))
         place = places_asked(x, len(y))
         if place.min() < 0:
@@ -92,50 +102,51 @@ class AutoregressiveRidge(Baseline):
                 "Turn the series round."
             )
         predicted, horizon = _walk(y, coefficients, self.lags, int(place.max()) + 1)
-        ahead = std[np.clip(horizon[place], 1, len(std)) - 1, np.arange(y.shape[1])]
-        ahead = np.where(horizon[place] > 0, ahead, 1.0)  # nothing is known at the beginning
-        return torch.tensor(predicted[place][None]), torch.tensor(ahead[None])
+        spread = std[np.clip(horizon[place], 1, len(std)) - 1, np.arange(y.shape[1])]
+        spread = np.where(horizon[place] > 0, spread, 1.0)  # the first rows have no past
+        return torch.tensor(predicted[place][None]), torch.tensor(spread[None])
 
 
 def _columns(y: Values, lags: int) -> Values:
-    """[T, D lags], NaN where not observed: y at t - 1, t - 2, … of each channel."""
+    """The regressors [T, D lags]: y at t - 1, t - 2, … of each channel, NaN if not observed."""
     return lagged(y, -np.arange(1, lags + 1)).reshape(len(y), -1)
 
 
 def _walk(
     y: Values, coefficients: Values, lags: int, length: int
 ) -> tuple[Values, NDArray[np.intp]]:
-    """Predictions [length, D] from what was before, and how many steps ahead they are.
+    """Predictions [length, D] from the rows before, and how many steps ahead each one is.
 
-    The first rows, which have no past, are predicted as the mean, with 0 steps.
+    A value one row after an observed one is 1 step ahead. The first rows, which have no past, are
+    predicted as the mean, with 0 steps.
     """
     filled = np.full((max(length, len(y)), y.shape[1]), np.nan)
     filled[: len(y)] = y
     predicted = np.zeros_like(filled)
     horizon = np.zeros(filled.shape, dtype=np.intp)
     filled[:lags] = _bridged(filled[:lags])
-    since = np.ones(y.shape[1], dtype=np.intp)
+    steps_ahead = np.ones(y.shape[1], dtype=np.intp)
     for t in range(lags, len(filled)):
         past = filled[t - lags : t][::-1].T.reshape(-1)
         predicted[t] = coefficients[0] + past @ coefficients[1:]
-        horizon[t] = since
+        horizon[t] = steps_ahead
         missing = np.isnan(filled[t])
         filled[t, missing] = predicted[t, missing]
-        since = np.where(missing, since + 1, 1)
+        steps_ahead = np.where(missing, steps_ahead + 1, 1)
     return predicted, horizon
 
 
 def _bridged(y: Values) -> Values:
-    """Straight lines over gaps, the nearest value at the ends, the mean where there is none."""
-    found, at = y.copy(), np.arange(len(y))
-    for column in found.T:
+    """y with straight lines over gaps, the nearest value at the ends, 0 where nothing is seen."""
+    filled, place = y.copy(), np.arange(len(y))
+    for column in filled.T:
         seen = ~np.isnan(column)
-        column[~seen] = np.interp(at[~seen], at[seen], column[seen]) if seen.any() else 0.0
-    return found
+        column[~seen] = np.interp(place[~seen], place[seen], column[seen]) if seen.any() else 0.0
+    return filled
 
 
 def _rollout_error(y: Values, without: Values, blocks: NDArray[np.intp], lags: int) -> Values:
-    """Root mean square [horizon, D] of rollouts from every row of a block to the block's end.
+    """Root mean square error [horizon, D] of rollouts from each row to the end of its block.
 
     without: coefficients [p + 1, D, K] of regressions that did not see block k.
     """
@@ -153,9 +164,9 @@ def _rollout_error(y: Values, without: Values, blocks: NDArray[np.intp], lags: i
                 break
             past = windows[:, ::-1].transpose(0, 2, 1).reshape(len(starts), -1)
             guess = without[0, :, k] + past @ without[1:, :, k]
-            error = (guess - y[starts + ahead]) ** 2
-            squares[ahead] += np.nansum(error, axis=0)
-            counts[ahead] += (~np.isnan(error)).sum(0)
+            square = (guess - y[starts + ahead]) ** 2
+            squares[ahead] += np.nansum(square, axis=0)
+            counts[ahead] += (~np.isnan(square)).sum(0)
             windows = np.concatenate([windows[:, 1:], guess[:, None]], axis=1)
-    known = counts.min(1) > 0
-    return np.maximum.accumulate(np.sqrt(squares[known] / counts[known]), axis=0)
+    reached = counts.min(1) > 0
+    return np.maximum.accumulate(np.sqrt(squares[reached] / counts[reached]), axis=0)

@@ -2,8 +2,8 @@
 
     bound = 1/S Σ_s Σ_observed E log N(y; f, σ_d²) - Σ_layers KL,   f | h_s from the last layer
 
-Predicts the mixture of the Gaussians that its samples lead to: they are never averaged into one.
-Samples are drawn apart at every row, so that rows in another order get other ones.
+It predicts the mixture of the Gaussians that its samples lead to: they are never averaged into one.
+Each row has samples of its own, so that rows in another order get other samples.
 """
 
 from typing import TYPE_CHECKING, final
@@ -23,23 +23,34 @@ from deeplfm.paper.baselines.adam import (
     state_of,
     train,
 )
-from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.base import Baseline, Mixture, State, Task
 from deeplfm.paper.baselines.history import History
+from deeplfm.paper.baselines.registry import baseline
 from deeplfm.shapes import check_count
 
 if TYPE_CHECKING:
-    from deeplfm.paper.baselines.deep_gp_model import DeepModel
+    from deeplfm.paper.gpytorch_models.deep import DeepModel
 
-_CHUNK = 2**23  # numbers of one kind that a prediction holds at a time
+_CHUNK = 2**23  # numbers of one kind that a prediction holds at once
 
 
 @final
+@baseline(
+    "dgp-dsvi",
+    "DGP-DSVI",
+    on=("toy", "series", "table"),
+    smoke={"num_inducing": 6, "num_samples": 2, "steps": 3, "batch_size": 16},
+)
 class DeepGP(Baseline):
     """Layers of sparse processes, EQ kernels with a lengthscale per input, one noise per output.
 
-    num_layers, hidden_dim: the last layer has one process per output; num_inducing: of each
-    process; num_samples: of a step of training; steps, learning_rate, batch_size (None: all rows):
-    of Adam.
+    num_layers:    how many layers; the last one has one process per output.
+    hidden_dim:    processes of each other layer.
+    num_inducing:  inducing points of each process.
+    num_samples:   samples of a step of training.
+    steps:         steps of Adam.
+    learning_rate: its first rate, which falls like a cosine.
+    batch_size:    rows of a step; None: all.
     """
 
     def __init__(
@@ -68,13 +79,13 @@ class DeepGP(Baseline):
         self.dtype = dtype
         self.progress = progress
 
-    def _check(self, data: Dataset) -> None:
+    def check(self, data: Dataset) -> None:
         for name in ("num_layers", "hidden_dim", "num_samples"):
             check_count(name, getattr(self, name))
         check_training(self.steps, self.learning_rate, self.batch_size, self.num_inducing)
         check_gpytorch("DeepGP")
 
-    def _fit(self, task: Task, history: History) -> State:
+    def fit_state(self, task: Task, history: History) -> State:
         with seeded(task.seed, task.x.device):
             points = inducing_start(task, self.num_inducing)
             model = self._model(points, task.y.shape[1])
@@ -88,9 +99,9 @@ class DeepGP(Baseline):
                 return weight * fit.mean() - model.kl()
 
             train(model, bound, task, history, self.steps, self.learning_rate, self.batch_size)
-        return {"x": task.x[:0], **state_of(model)}
+        return state_of(model)
 
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
         points = state["module.layers.0.variational_strategy.inducing_points"]
         noise = state["module.log_noise"].exp()
         model = self._model(points[0], len(noise))
@@ -98,13 +109,13 @@ class DeepGP(Baseline):
         widest = max(self.hidden_dim, len(noise)) * points.shape[1]
         rows = max(1, _CHUNK // (num_samples * widest))
         with seeded(seed, x.device):
-            parts = [model.marginals(some, num_samples) for some in x.split(rows)]
-        mean, variance = (torch.cat(values, dim=1) for values in zip(*parts, strict=True))
+            marginals = [model.marginals(chunk, num_samples) for chunk in x.split(rows)]
+        mean, variance = (torch.cat(values, dim=1) for values in zip(*marginals, strict=True))
         return mean, (variance + noise).sqrt()
 
     def _model(self, points: Tensor, outputs: int) -> "DeepModel":
         check_gpytorch("DeepGP")
-        from deeplfm.paper.baselines.deep_gp_model import DeepModel
+        from deeplfm.paper.gpytorch_models.deep import DeepModel
 
         widths = [self.hidden_dim] * (self.num_layers - 1)
         return DeepModel(points, widths, outputs, lengthscale_start(points))

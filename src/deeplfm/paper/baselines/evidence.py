@@ -2,7 +2,7 @@
 
     -log p(y) = ½ yᵀK⁻¹y + ½ log det K + n/2 log 2π,   gradient by K: ½ (K⁻¹ - K⁻¹y yᵀK⁻¹)
 
-K holds the noise. Hyperparameters are logarithms inside bounds, found by L-BFGS.
+K includes the noise. Hyperparameters are logarithms inside bounds; L-BFGS finds the best.
 """
 
 import math
@@ -19,7 +19,7 @@ from deeplfm.errors import NumericalError
 Values = NDArray[np.float64]
 Loss = Callable[[Tensor], Tensor]
 
-_SAME = 12  # decimals: lags of inputs in [0, 1] that agree so far are one lag
+_SAME = 12  # lags of inputs in [0, 1] that agree to so many decimals are one lag
 
 
 class _NegativeLogEvidence(torch.autograd.Function):
@@ -47,52 +47,57 @@ class _NegativeLogEvidence(torch.autograd.Function):
 
 
 def negative_log_evidence(covariance: Tensor, y: Tensor) -> Tensor:
-    """-log N(y; 0, K)."""
+    """-log N(y; 0, K) of targets y [n] and their covariance K [n, n]."""
     loss: Tensor = _NegativeLogEvidence.apply(covariance, y)
     return loss
 
 
 @final
 class Posterior:
-    """p(f | y) of a covariance that holds the noise; factorised once, asked piece by piece."""
+    """p(f | y) for a covariance of y with its noise, which is factorised once.
+
+    covariance: [n, n].      y: [n].
+    """
 
     def __init__(self, covariance: Tensor, y: Tensor) -> None:
         self.factor = torch.linalg.cholesky(covariance)
         self.solved = torch.cholesky_solve(y[:, None], self.factor)[:, 0]
 
     def marginals(self, cross: Tensor, prior: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and variance at new points: `cross` [n*, n] to the old ones, `prior` variances."""
+        """Mean and variance [n*] at new points.
+
+        cross: their covariances [n*, n] with y.      prior: their variances [n*] before the data.
+        """
         reduced = torch.linalg.solve_triangular(self.factor, cross.mT, upper=False)
         variance = prior - reduced.square().sum(0)
         return cross @ self.solved, variance.clamp(min=0)  # rounding may leave less than nothing
 
 
 def distinct_lags(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The lags x_i - x_j [U] that differ, and which one each pair has [n, n].
+    """The different lags x_i - x_j [U], and the index of the lag of each pair [n, n].
 
-    A regular grid of n points has 2n - 1 of them: kernels of lags then cost next to nothing.
+    A regular grid of n points has only 2n - 1 of them, so that kernels of lags are cheap there.
     """
     times = x.double().cpu().numpy()
     lags = times[:, None] - times[None]
     _, index = np.unique(np.round(lags, _SAME), return_inverse=True)
     index = index.reshape(-1)
     # Their means, not what they were rounded to: a covariance of wrong lags may be indefinite.
-    found = np.bincount(index, weights=lags.reshape(-1)) / np.bincount(index)
-    chosen = torch.tensor(index.reshape(lags.shape), device=x.device)
-    return torch.tensor(found).to(x), chosen
+    means = np.bincount(index, weights=lags.reshape(-1)) / np.bincount(index)
+    return torch.tensor(means).to(x), torch.tensor(index.reshape(lags.shape), device=x.device)
 
 
 def minimise(
     loss: Loss, start: Tensor, bounds: Tensor, steps: int, record: Callable[[float], None]
 ) -> tuple[Tensor, float]:
-    """L-BFGS within bounds [K, 2] from `start` [K]; the best point and its loss."""
+    """Minimise by L-BFGS within bounds [K, 2] from `start` [K]; the best point and its loss."""
     from scipy.optimize import minimize
 
     def value_and_gradient(point: Values) -> tuple[float, Values]:
         raw = torch.tensor(point, dtype=start.dtype, device=start.device, requires_grad=True)
-        found = loss(raw)
-        (gradient,) = torch.autograd.grad(found, raw)
-        value = float(found.detach())
+        loss_here = loss(raw)
+        (gradient,) = torch.autograd.grad(loss_here, raw)
+        value = float(loss_here.detach())
         record(value)
         return value, gradient.double().cpu().numpy()
 

@@ -3,7 +3,7 @@
 ExactGP    k = s² exp(-½ Σ_p (Δ_p/ℓ_p)²)
 PeriodicGP k = s² exp(-2 sin²(πΔ/T)/λ² - ½ (Δ/ℓ)²) + r² exp(-½ (Δ/κ)²), for a series
 
-Hyperparameters maximise the evidence, from a few starts.
+The hyperparameters maximise the evidence, from a few starts.
 """
 
 import math
@@ -18,7 +18,7 @@ from deeplfm.data import Dataset
 from deeplfm.errors import InputError
 from deeplfm.models.starts.oscillation import dominant_oscillation
 from deeplfm.models.starts.spectrum import enough, periodogram
-from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.base import Baseline, Mixture, State, Task
 from deeplfm.paper.baselines.evidence import (
     Posterior,
     distinct_lags,
@@ -26,34 +26,35 @@ from deeplfm.paper.baselines.evidence import (
     negative_log_evidence,
 )
 from deeplfm.paper.baselines.history import History
+from deeplfm.paper.baselines.registry import baseline
 from deeplfm.shapes import check_count
 
 MOST_ROWS = 10_000  # a covariance of 800 MB
-_CHUNK = 2**24  # entries of a covariance between new and old points
-NOISE_BOUNDS = (1e-6, 2.0)  # of variances, for targets of variance 1
+_CHUNK = 2**24  # entries of a covariance between new and fitted points
+NOISE_BOUNDS = (1e-6, 2.0)  # variances of the noise, for targets of variance 1
 _TRIAL = 0.15  # share of the steps that every start is given
 
 
 class PerOutputGP(Baseline):
-    """What exact processes of single outputs share; a kernel and its starts are left to say.
+    """The common base of exact processes for single outputs; a subclass adds a kernel and starts.
 
-    steps: of L-BFGS at most, per output, from the best start; starts are told apart in fewer. The
-    history holds the negative log evidence of the outputs so far at every point that was tried, and
-    ends with that of all. No bar is shown.
-    The last of the hyperparameters, all logarithms, is the variance of the noise.
+    steps: the most steps of L-BFGS per output, from the best start; every start is tried with
+    fewer. The history holds the negative log evidence of the outputs so far at every point that
+    was tried, and ends with that of all outputs. No bar is shown.
+    Hyperparameters are logarithms; the last one is the variance of the noise.
     """
 
     steps: int
 
     @abstractmethod
     def _kernel(self, theta: Tensor, difference: Tensor) -> Tensor:
-        """Covariances [...] of points that are `difference` [..., P] apart."""
+        """The covariances [...] of points that are `difference` [..., P] apart."""
 
     @abstractmethod
     def _starts(self, task: Task, output: int) -> tuple[Tensor, Tensor]:
-        """Starts [C, K] and bounds [K, 2], logarithms."""
+        """Starts [C, K] and bounds [K, 2] of the hyperparameters, as logarithms."""
 
-    def _check(self, data: Dataset) -> None:
+    def check(self, data: Dataset) -> None:
         check_count("steps", self.steps)
         most = int(data.observed.sum(0).max())
         if most > MOST_ROWS:
@@ -61,19 +62,22 @@ class PerOutputGP(Baseline):
                 f"an exact Gaussian process needs at most {MOST_ROWS} rows; got {most}. Use SVGP."
             )
 
-    def _fit(self, task: Task, history: History) -> State:
-        found = []
-        done = 0.0
+    def fit_state(self, task: Task, history: History) -> State:
+        thetas = []
+        total = 0.0
         for output in range(task.y.shape[1]):
-            theta, loss = self._fit_output(task, output, history, done)
-            done += loss
-            found.append(theta)
-        return {"x": task.x, "y": task.y, "observed": task.observed, "theta": torch.stack(found)}
+            theta, loss = self._fit_output(task, output, history, total)
+            total += loss
+            thetas.append(theta)
+        return {"x": task.x, "y": task.y, "observed": task.observed, "theta": torch.stack(thetas)}
 
     def _fit_output(
-        self, task: Task, output: int, history: History, done: float
+        self, task: Task, output: int, history: History, loss_before: float
     ) -> tuple[Tensor, float]:
-        """The best hyperparameters; the history adds the losses of the outputs before."""
+        """The best hyperparameters of an output, and their loss.
+
+        loss_before: the sum of the losses of the outputs before, which the history includes.
+        """
         rows = task.observed[:, output]
         x, y = task.x[rows], task.y[rows, output]
         eye = torch.eye(len(x), dtype=x.dtype, device=x.device)
@@ -89,7 +93,7 @@ class PerOutputGP(Baseline):
             return negative_log_evidence(covariance + theta[-1].exp() * eye, y)
 
         def record(value: float) -> None:
-            history.add(done + value)
+            history.add(loss_before + value)
 
         starts, bounds = self._starts(task, output)
         trial = max(1, round(_TRIAL * self.steps)) if len(starts) > 1 else 0
@@ -102,28 +106,33 @@ class PerOutputGP(Baseline):
         record(value)
         return theta, value
 
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
-        known, targets, observed = state["x"], state["y"], state["observed"]
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+        x_fitted, y_fitted, observed = state["x"], state["y"], state["observed"]
         means, deviations = [], []
         for output, theta in enumerate(state["theta"]):
             rows = observed[:, output]
-            old, y = known[rows], targets[rows, output]
-            noise = theta[-1].exp() * torch.eye(len(old), dtype=x.dtype, device=x.device)
-            posterior = Posterior(self._kernel(theta, old[:, None] - old[None]) + noise, y)
+            x_seen, y_seen = x_fitted[rows], y_fitted[rows, output]
+            noise = theta[-1].exp() * torch.eye(len(x_seen), dtype=x.dtype, device=x.device)
+            covariance = self._kernel(theta, x_seen[:, None] - x_seen[None]) + noise
+            posterior = Posterior(covariance, y_seen)
             prior = self._kernel(theta, torch.zeros_like(x[:1]))
-            parts = [
-                posterior.marginals(self._kernel(theta, some[:, None] - old[None]), prior)
-                for some in x.split(max(1, _CHUNK // len(old)))
+            marginals = [
+                posterior.marginals(self._kernel(theta, chunk[:, None] - x_seen[None]), prior)
+                for chunk in x.split(max(1, _CHUNK // len(x_seen)))
             ]
-            mean, variance = (torch.cat(values) for values in zip(*parts, strict=True))
+            mean, variance = (torch.cat(values) for values in zip(*marginals, strict=True))
             means.append(mean)
             deviations.append((variance + theta[-1].exp()).sqrt())
         return torch.stack(means, -1)[None], torch.stack(deviations, -1)[None]
 
 
 @final
+@baseline("gp", "GP", on=("toy", "series"), smoke={"steps": 3})
 class ExactGP(PerOutputGP):
-    """EQ kernel with a lengthscale per input, one process and one noise per output."""
+    """EQ kernel with a lengthscale per input, one process and one noise per output.
+
+    steps: the most steps of L-BFGS per output.
+    """
 
     def __init__(
         self,
@@ -144,7 +153,7 @@ class ExactGP(PerOutputGP):
         return torch.exp(theta[0] - squares / 2)
 
     def _starts(self, task: Task, output: int) -> tuple[Tensor, Tensor]:
-        """Wiggly and smooth functions: whichever the evidence prefers."""
+        """Starts from wiggly and from smooth functions: the evidence chooses."""
         spread = task.x[task.observed[:, output]].std(0).clamp(min=1e-3)
         inputs = len(spread)
         shares = (0.03, 0.3, 2.0) if inputs == 1 else (1.0, 4.0)
@@ -157,8 +166,12 @@ class ExactGP(PerOutputGP):
 
 
 @final
+@baseline("periodic-gp", "GP, locally periodic", smoke={"steps": 3})
 class PeriodicGP(PerOutputGP):
-    """Periodic × EQ + EQ for a series, started at the period that the data show."""
+    """Periodic × EQ + EQ for a series, started at the period that the data show.
+
+    steps: the most steps of L-BFGS per output.
+    """
 
     def __init__(
         self,
@@ -174,8 +187,8 @@ class PeriodicGP(PerOutputGP):
         self.dtype = dtype
         self.progress = progress
 
-    def _check(self, data: Dataset) -> None:
-        super()._check(data)
+    def check(self, data: Dataset) -> None:
+        super().check(data)
         check_series(type(self).__name__, data)
 
     def _kernel(self, theta: Tensor, difference: Tensor) -> Tensor:
@@ -186,9 +199,10 @@ class PeriodicGP(PerOutputGP):
         return beats + other * torch.exp(-(lag / width).square() / 2)
 
     def _starts(self, task: Task, output: int) -> tuple[Tensor, Tensor]:
-        """Smooth and sharp patterns, for some periods or many; the rest within a period.
+        """Starts with smooth and with sharp patterns that last for few periods or for many.
 
-        The period stays near its start: far from it the evidence is all local maxima.
+        The second kernel varies within a period. The period stays near its start: far from it the
+        evidence has many local maxima.
         """
         period = dominant_period(task)
         starts = [
@@ -208,7 +222,7 @@ class PeriodicGP(PerOutputGP):
 
 
 def check_series(name: str, data: Dataset) -> None:
-    """One input, and an output with enough observations for a spectrum."""
+    """Raise an error where there are several inputs, or too few observations for a spectrum."""
     if data.x.shape[1] != 1:
         raise InputError(
             f"{name} is for a series: X must have 1 input; got {data.x.shape[1]}. Use ExactGP."
@@ -220,10 +234,10 @@ def check_series(name: str, data: Dataset) -> None:
 
 
 def dominant_period(task: Task) -> float:
-    """Of the oscillation that the outputs share, or else of the highest peak of the spectrum."""
+    """The period of the oscillation that the outputs share, or else of the spectrum's peak."""
     x, y = task.gaps()
-    found = dominant_oscillation(x[:, 0], y)
-    if found is not None:
-        return 2 * math.pi / found.frequency
+    oscillation = dominant_oscillation(x[:, 0], y)
+    if oscillation is not None:
+        return 2 * math.pi / oscillation.frequency
     omega, power = periodogram(x[:, 0], y)
     return 2 * math.pi / float(omega[np.argmax(power)])

@@ -1,4 +1,4 @@
-"""What a fit records: the loss after each step, and when."""
+"""The history of a fit: the loss after each step, and when it was recorded."""
 
 import time
 
@@ -13,7 +13,7 @@ Values = NDArray[np.float64]
 
 
 class History:
-    """Losses stay where they were computed until the end: reading one would stall the device."""
+    """Losses stay on their device until the end: reading one would make the device wait."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()
@@ -21,16 +21,16 @@ class History:
         self._seconds: list[float] = []
 
     def add(self, loss: Tensor | float) -> None:
-        """One more step."""
-        number = (
-            loss.detach() if isinstance(loss, Tensor) else torch.tensor(loss, dtype=torch.float64)
-        )
-        self._losses.append(number)
+        """Record the loss of one more step."""
+        self._losses.append(torch.as_tensor(loss, dtype=torch.float64).detach())
         self._seconds.append(time.perf_counter() - self._start)
 
     def arrays(self) -> dict[str, Values]:
-        """step (from 1), loss, seconds since the start of the fit; finite or an error."""
-        losses = torch.stack(self._losses).double().cpu().numpy()
+        """The columns step (from 1), loss, and seconds since the start of the fit.
+
+        A loss that is not finite is an error. A baseline that recorded no step has empty columns.
+        """
+        losses = torch.stack(self._losses).cpu().numpy() if self._losses else np.empty(0)
         if not np.isfinite(losses).all():
             first = int(np.flatnonzero(~np.isfinite(losses))[0]) + 1
             raise NumericalError(

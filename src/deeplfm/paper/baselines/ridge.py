@@ -2,8 +2,9 @@
 
     b = argmin Σ_n (y_n - b0 - xᵀb)² + λ|b|²,   λ by contiguous blocks that are held out in turn
 
-Neighbouring rows are nearly copies of each other: leaving single ones out would flatter. Sums of
-products of all rows and of each block are made once; any choice of columns is solved from them.
+Neighbouring rows are nearly copies of each other: an error of single rows held out would be too
+small. Sums of products over all rows and over each block are made once; any choice of columns is
+solved from them.
 """
 
 from dataclasses import dataclass
@@ -23,15 +24,17 @@ Indices = NDArray[np.intp]
 
 BLOCKS = 10
 PENALTIES = tuple(float(penalty) for penalty in 10.0 ** np.arange(-4, 4.5, 0.5))
-_NEAR = 0.05  # of a step: times are often rounded
+_NEAR = 0.05  # share of a step that times may lie beside the grid: they are often rounded
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Columns [n, p + 1] with ones first, targets [n], and which block each row is in [n].
+    """Sums from which a ridge regression is solved, with or without one block of its rows.
 
-    grams [K + 1, p+1, p+1] and moments [K + 1, p+1]: without each block, and of all rows.
+    columns: [n, p + 1] with ones first.      target: [n].      blocks: the block of each row [n].
+    grams, moments: XᵀX [K + 1, p+1, p+1] and Xᵀy [K + 1, p+1]; entry k < K without block k, the
+    last one over all rows.
     """
 
     columns: Values
@@ -42,29 +45,33 @@ class Regression:
 
     @classmethod
     def of(cls, columns: Values, target: Values) -> "Regression":
-        """Rows [n, p] in the order of time, and their targets [n]."""
+        """The regression of targets [n] on columns [n, p], whose rows are in the order of time."""
         x = np.concatenate([np.ones((len(columns), 1)), columns], axis=1)
         blocks = np.arange(len(x)) * BLOCKS // max(1, len(x))
-        held = [x[blocks == k] for k in range(BLOCKS)]
-        own = np.stack([part.T @ part for part in held])
-        seen = np.stack([x[blocks == k].T @ target[blocks == k] for k in range(BLOCKS)])
-        gram, moment = own.sum(0), seen.sum(0)
-        grams = np.concatenate([gram - own, gram[None]])
-        return cls(x, target, blocks, grams, np.concatenate([moment - seen, moment[None]]))
+        pairs = [(x[blocks == k], target[blocks == k]) for k in range(BLOCKS)]
+        block_grams = np.stack([rows.T @ rows for rows, _ in pairs])
+        block_moments = np.stack([rows.T @ values for rows, values in pairs])
+        gram, moment = block_grams.sum(0), block_moments.sum(0)
+        grams = np.concatenate([gram - block_grams, gram[None]])
+        moments = np.concatenate([moment - block_moments, moment[None]])
+        return cls(x, target, blocks, grams, moments)
 
     def solve(self, penalty: float, chosen: Indices, without: int = BLOCKS) -> Values:
-        """Coefficients [p + 1], 0 for columns that are not `chosen`; without one block, if any."""
+        """Coefficients [p + 1], 0 for columns that are not `chosen`.
+
+        without: the block that is left out; BLOCKS, which is none, takes all rows.
+        """
         gram, moment = self.grams[without], self.moments[without]
         chosen = np.concatenate([[0], chosen + 1])
         ridge = np.full(len(chosen), penalty)
         ridge[0] = 1e-9  # the mean is not shrunk
-        found = np.zeros(len(gram))
+        coefficients = np.zeros(len(gram))
         penalised = gram[np.ix_(chosen, chosen)] + np.diag(ridge)
-        found[chosen] = np.linalg.solve(penalised, moment[chosen])
-        return found
+        coefficients[chosen] = np.linalg.solve(penalised, moment[chosen])
+        return coefficients
 
     def held_out_error(self, penalty: float, chosen: Indices) -> float:
-        """Root mean square over all blocks, each predicted from the others."""
+        """Root mean square error over all blocks, each predicted from the others."""
         squares = 0.0
         for block in range(BLOCKS):
             rows = self.blocks == block
@@ -74,21 +81,21 @@ class Regression:
 
     def best_penalty(self) -> tuple[float, float]:
         """The penalty with the least held-out error, and that error."""
-        every = np.arange(self.columns.shape[1] - 1)
-        errors = [self.held_out_error(penalty, every) for penalty in PENALTIES]
+        all_columns = np.arange(self.columns.shape[1] - 1)
+        errors = [self.held_out_error(penalty, all_columns) for penalty in PENALTIES]
         best = int(np.argmin(errors))
         return PENALTIES[best], errors[best]
 
 
 def lagged(y: Values, lags: Indices) -> Values:
-    """[T, D, lags]: y at t + lag, NaN outside the series."""
+    """y at t + lag [T, D, lags], NaN outside the series."""
     reach = int(np.abs(lags).max())
     padded = np.pad(y, ((reach, reach), (0, 0)), constant_values=np.nan)
     return np.stack([padded[reach + lag : reach + lag + len(y)] for lag in lags], axis=-1)
 
 
 def check_enough(rows: int, name: str) -> None:
-    """Two rows a block at least."""
+    """Raise an error where blocks would have fewer than two rows on average."""
     if rows < 2 * BLOCKS:
         raise InputError(
             f"ridge regression needs {2 * BLOCKS} rows of {name!r} with all lags observed; got "
@@ -97,7 +104,7 @@ def check_enough(rows: int, name: str) -> None:
 
 
 def check_grid(name: str, data: Dataset) -> None:
-    """The data are a series on a regular grid, or an error says why not."""
+    """Raise an error where the data are not a series on a regular grid."""
     if data.x.shape[1] != 1:
         raise InputError(
             f"{name} is for a series: X must have 1 input; got {data.x.shape[1]}. Use ExactGP."
@@ -112,13 +119,13 @@ def positions(times: Values) -> Indices:
     if not step > 0:
         raise InputError("times must differ; got most of them twice. Use a Gaussian process.")
     steps = (times - ordered[0]) / (span / max(1, round(span / step)))
-    found: Indices = np.round(steps).astype(np.intp)
-    if np.abs(steps - found).max() > _NEAR or len(np.unique(found)) < len(found):
+    places: Indices = np.round(steps).astype(np.intp)
+    if np.abs(steps - places).max() > _NEAR or len(np.unique(places)) < len(places):
         raise InputError(
             f"times must lie on a regular grid for ridge regression; got times up to "
-            f"{np.abs(steps - found).max():.2g} of a step beside it. Use a Gaussian process."
+            f"{np.abs(steps - places).max():.2g} of a step beside it. Use a Gaussian process."
         )
-    return found
+    return places
 
 
 def on_grid(x: Tensor, y: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,12 +138,12 @@ def on_grid(x: Tensor, y: Tensor, observed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def places_asked(x: Tensor, count: int) -> Indices:
-    """Where new times lie on a grid of `count` points over [0, 1]."""
+    """The place of each new time on a grid of `count` points over [0, 1]."""
     steps = x[:, 0].double().cpu().numpy() * (count - 1)
-    found = np.round(steps).astype(np.intp)
-    if np.abs(steps - found).max() > _NEAR:
+    places = np.round(steps).astype(np.intp)
+    if np.abs(steps - places).max() > _NEAR:
         raise InputError(
-            f"X must lie on the grid of the fit; got times up to {np.abs(steps - found).max():.2g} "
-            "of a step beside it. Use a Gaussian process."
+            f"X must lie on the grid of the fit; got times up to {np.abs(steps - places).max():.2g}"
+            " of a step beside it. Use a Gaussian process."
         )
-    return found
+    return places

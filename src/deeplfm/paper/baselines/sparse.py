@@ -2,7 +2,7 @@
 
     bound = Σ_observed E_q log N(y; f, σ_d²) - Σ_l KL(q_l ‖ p)
 
-An output that was not observed in a row adds nothing there.
+An output that was not observed in a row adds nothing to the bound there.
 """
 
 from abc import abstractmethod
@@ -23,18 +23,19 @@ from deeplfm.paper.baselines.adam import (
     state_of,
     train,
 )
-from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.base import Baseline, Mixture, State, Task
 from deeplfm.paper.baselines.history import History
+from deeplfm.paper.baselines.registry import baseline
 from deeplfm.shapes import check_count
 
 if TYPE_CHECKING:
-    from deeplfm.paper.baselines.sparse_model import SparseModel
+    from deeplfm.paper.gpytorch_models.sparse import SparseModel
 
-_ROWS = 4096  # predicted at a time
+_ROWS = 4096  # rows that are predicted at a time
 
 
 class SparseGP(Baseline):
-    """What both have: q over inducing points, trained on minibatches."""
+    """The common base of SVGP and SLMC: q over inducing points, trained on minibatches."""
 
     num_inducing: int
     learn_inducing: bool
@@ -44,14 +45,14 @@ class SparseGP(Baseline):
 
     @abstractmethod
     def _mixing(self, task: Task) -> Tensor:
-        """The start of W."""
+        """The start of the mixing W [L, D], or of its diagonal [D]."""
 
-    def _check(self, data: Dataset) -> None:
+    def check(self, data: Dataset) -> None:
         check_training(self.steps, self.learning_rate, self.batch_size, self.num_inducing)
         check_gpytorch(type(self).__name__)
 
-    def _fit(self, task: Task, history: History) -> State:
-        from deeplfm.paper.baselines.sparse_model import SparseModel
+    def fit_state(self, task: Task, history: History) -> State:
+        from deeplfm.paper.gpytorch_models.sparse import SparseModel
 
         with seeded(task.seed, task.x.device):
             points = inducing_start(task, self.num_inducing)
@@ -62,18 +63,18 @@ class SparseGP(Baseline):
                 return bound_of(model, task, rows, weight)
 
             train(model, bound, task, history, self.steps, self.learning_rate, self.batch_size)
-        return {"x": task.x[:0], **state_of(model)}
+        return state_of(model)
 
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
         model = self._model(state)
-        parts = [model.marginals(some) for some in x.split(_ROWS)]
-        mean, variance = (torch.cat(values) for values in zip(*parts, strict=True))
+        marginals = [model.marginals(chunk) for chunk in x.split(_ROWS)]
+        mean, variance = (torch.cat(values) for values in zip(*marginals, strict=True))
         return mean[None], (variance + model.log_noise.exp()).sqrt()[None]
 
     def _model(self, state: State) -> "SparseModel":
         """The model that has this state."""
         check_gpytorch(type(self).__name__)
-        from deeplfm.paper.baselines.sparse_model import SparseModel
+        from deeplfm.paper.gpytorch_models.sparse import SparseModel
 
         points = state["module.latents.variational_strategy.inducing_points"]
         model = SparseModel(points[0], state["module.mixing"], 1.0, self.learn_inducing)
@@ -82,7 +83,7 @@ class SparseGP(Baseline):
 
 
 def bound_of(model: "SparseModel", task: Task, rows: Tensor | None, weight: float) -> Tensor:
-    """The evidence lower bound, of a batch of rows that stand for `weight` rows each."""
+    """The evidence lower bound by a batch of rows, each of which stands for `weight` rows."""
     chosen = slice(None) if rows is None else rows
     mean, variance = model.marginals(task.x[chosen])
     noise = model.log_noise.exp()
@@ -91,11 +92,20 @@ def bound_of(model: "SparseModel", task: Task, rows: Tensor | None, weight: floa
 
 
 @final
+@baseline(
+    "svgp",
+    "SVGP",
+    on=("table",),  # a series has the exact process
+    smoke={"num_inducing": 6, "steps": 3, "batch_size": 16},
+)
 class SVGP(SparseGP):
     """Independent outputs, each with its own EQ kernel, inducing points and noise.
 
-    num_inducing: per output, started by k-means; learn_inducing: move them; steps, learning_rate,
-    batch_size (None: all rows): of Adam.
+    num_inducing:   inducing points per output, started by k-means.
+    learn_inducing: move them.
+    steps:          steps of Adam.
+    learning_rate:  its first rate, which falls like a cosine.
+    batch_size:     rows of a step; None: all.
     """
 
     def __init__(
@@ -125,10 +135,11 @@ class SVGP(SparseGP):
 
 
 @final
+@baseline("slmc", "SLMC", smoke={"num_inducing": 6, "steps": 3, "batch_size": 16})
 class SLMC(SparseGP):
-    """Outputs that are mixtures of latent functions, so that one can tell of another.
+    """Outputs are mixtures of latent functions, so that one output informs about another.
 
-    num_latents: as many as outputs, if None; the rest as for SVGP.
+    num_latents: how many latent functions; None: as many as outputs. The others are as in SVGP.
     """
 
     def __init__(
@@ -155,16 +166,16 @@ class SLMC(SparseGP):
         self.dtype = dtype
         self.progress = progress
 
-    def _check(self, data: Dataset) -> None:
-        super()._check(data)
+    def check(self, data: Dataset) -> None:
+        super().check(data)
         if self.num_latents is not None:
             check_count("num_latents", self.num_latents)
 
     def _mixing(self, task: Task) -> Tensor:
-        """Random directions; outputs start with a variance of 1."""
+        """Random directions [L, D]; outputs start with a variance of 1."""
         outputs = task.y.shape[1]
         latents = self.num_latents or outputs
         generator = torch.Generator().manual_seed(task.seed)
-        found = torch.randn(latents, outputs, generator=generator, dtype=torch.float64)
-        unit: Tensor = found / found.square().sum(0).sqrt()
+        normal = torch.randn(latents, outputs, generator=generator, dtype=torch.float64)
+        unit: Tensor = normal / normal.square().sum(0).sqrt()
         return unit.to(task.y)

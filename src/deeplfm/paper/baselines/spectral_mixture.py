@@ -2,7 +2,7 @@
 
     K_ij = k_{d_i d_j}(t_i - t_j) + σ_{d_i}² δ_ij     over entries (t_i, d_i) that were observed
 
-Hyperparameters maximise the evidence: first of some of the entries, then of all.
+The hyperparameters maximise the evidence: first that of some entries, then that of all.
 """
 
 from typing import final
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
-from deeplfm.paper.baselines.door import Baseline, Mixture, State, Task
+from deeplfm.paper.baselines.base import Baseline, Mixture, State, Task
 from deeplfm.paper.baselines.evidence import (
     Posterior,
     distinct_lags,
@@ -21,19 +21,27 @@ from deeplfm.paper.baselines.evidence import (
 )
 from deeplfm.paper.baselines.exact_gp import MOST_ROWS, check_series
 from deeplfm.paper.baselines.history import History
+from deeplfm.paper.baselines.registry import baseline
 from deeplfm.paper.baselines.spectral_kernel import Layout, start
 from deeplfm.shapes import check_count
 
-_CHUNK = 2**23  # entries of a covariance between new and old points
+_CHUNK = 2**23  # entries of a covariance between new and fitted points
 
 
 @final
+@baseline(
+    "mixture-gp",
+    "GP, spectral mixture",
+    smoke={"num_components": 2, "steps": 3, "few": 40},
+)
 class SpectralMixtureGP(Baseline):
     """Components started at harmonics of the oscillation that the outputs share.
 
-    num_components: one for trends, the others for the harmonics; rank: of each coregionalisation;
-    phases: let outputs lag behind each other; steps: of L-BFGS at most, on some and on all entries;
-    few: how many entries the first ones see.
+    num_components: one for trends, the others for the harmonics.
+    rank:           the rank of the coregionalisation of each component.
+    phases:         let outputs lag behind each other.
+    steps:          the most steps of L-BFGS, on few entries and again on all.
+    few:            how many entries the first steps see.
     """
 
     def __init__(
@@ -58,7 +66,7 @@ class SpectralMixtureGP(Baseline):
         self.dtype = dtype
         self.progress = progress
 
-    def _check(self, data: Dataset) -> None:
+    def check(self, data: Dataset) -> None:
         for name in ("num_components", "rank", "steps", "few"):
             check_count(name, getattr(self, name))
         check_series("SpectralMixtureGP", data)
@@ -69,15 +77,15 @@ class SpectralMixtureGP(Baseline):
                 "Use SLMC, or a part of the series."
             )
 
-    def _fit(self, task: Task, history: History) -> State:
+    def fit_state(self, task: Task, history: History) -> State:
         layout = self._layout(task.y.shape[1])
         x, y = task.gaps()
         theta, bounds = (v.to(task.x) for v in start(layout, x[:, 0], y, task.seed))
         rows, outputs = task.observed.nonzero(as_tuple=True)
         if len(rows) > self.few:
             generator = torch.Generator().manual_seed(task.seed)
-            some = torch.randperm(len(rows), generator=generator)[: self.few].to(rows.device)
-            theta = self._trained(task, layout, rows[some], outputs[some], theta, bounds, history)
+            few = torch.randperm(len(rows), generator=generator)[: self.few].to(rows.device)
+            theta = self._trained(task, layout, rows[few], outputs[few], theta, bounds, history)
         theta = self._trained(task, layout, rows, outputs, theta, bounds, history)
         return {"x": task.x, "y": task.y, "observed": task.observed, "theta": theta}
 
@@ -91,7 +99,10 @@ class SpectralMixtureGP(Baseline):
         bounds: Tensor,
         history: History,
     ) -> Tensor:
-        """The best parameters for these entries; the history counts as if they were all."""
+        """The best parameters [K] for the entries (rows, outputs), two arrays of indices.
+
+        The history scales the loss of few entries up, as if they were all.
+        """
         lags, index = distinct_lags(task.x[:, 0])
         place = (index[rows[:, None], rows] * layout.outputs + outputs[:, None]) * layout.outputs
         place = (place + outputs).flatten()
@@ -99,39 +110,36 @@ class SpectralMixtureGP(Baseline):
         scale = float(task.observed.sum()) / len(rows)
 
         def loss(point: Tensor) -> Tensor:
-            table = layout.table(point, lags).flatten()
-            covariance = table.index_select(0, place).view(len(rows), len(rows))
-            noise = layout.parts(point)[-1]
+            by_lag = layout.covariances(point, lags).flatten()
+            covariance = by_lag.index_select(0, place).view(len(rows), len(rows))
+            noise = layout.unpacked(point)[-1]
             return negative_log_evidence(covariance + torch.diag(noise[outputs]), y)
 
         def record(value: float) -> None:
             history.add(scale * value)
 
-        found, value = minimise(loss, theta, bounds, self.steps, record)
+        best, value = minimise(loss, theta, bounds, self.steps, record)
         record(value)
-        return found
+        return best
 
-    def _mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
-        known, targets, observed = state["x"][:, 0], state["y"], state["observed"]
+    def mixture(self, state: State, x: Tensor, num_samples: int, seed: int) -> Mixture:
+        times, targets, observed = state["x"][:, 0], state["y"], state["observed"]
         layout, theta = self._layout(targets.shape[1]), state["theta"]
         rows, outputs = observed.nonzero(as_tuple=True)
-        times, count = known[rows], layout.outputs
-        noise = layout.parts(theta)[-1]
-        lags, index = distinct_lags(known)
-        table = layout.table(theta, lags)
-        own = table[index[rows[:, None], rows], outputs[:, None], outputs]
-        posterior = Posterior(own + torch.diag(noise[outputs]), targets[rows, outputs])
-        prior = layout.table(theta, torch.zeros_like(x[:1, 0]))[0].diagonal()
+        entry_times, count = times[rows], layout.outputs
+        noise = layout.unpacked(theta)[-1]
+        lags, index = distinct_lags(times)
+        by_lag = layout.covariances(theta, lags)
+        covariance = by_lag[index[rows[:, None], rows], outputs[:, None], outputs]
+        posterior = Posterior(covariance + torch.diag(noise[outputs]), targets[rows, outputs])
+        prior = layout.covariances(theta, torch.zeros_like(x[:1, 0]))[0].diagonal()
+        entries = torch.arange(len(rows), device=x.device)
         means, variances = [], []
-        for some in x[:, 0].split(max(1, _CHUNK // (len(times) * count))):
-            lags = (some[:, None] - times).flatten()
-            found = layout.table(theta, lags).view(len(some), len(times), count, count)
-            cross = (
-                found[:, torch.arange(len(times), device=x.device), :, outputs]
-                .permute(1, 2, 0)
-                .flatten(0, 1)
-            )
-            mean, variance = posterior.marginals(cross, prior.repeat(len(some)))
+        for chunk in x[:, 0].split(max(1, _CHUNK // (len(rows) * count))):
+            lags = (chunk[:, None] - entry_times).flatten()
+            by_pair = layout.covariances(theta, lags).view(len(chunk), len(rows), count, count)
+            cross = by_pair[:, entries, :, outputs].permute(1, 2, 0).flatten(0, 1)
+            mean, variance = posterior.marginals(cross, prior.repeat(len(chunk)))
             means.append(mean.view(-1, count))
             variances.append(variance.view(-1, count))
         return torch.cat(means)[None], (torch.cat(variances) + noise).sqrt()[None]

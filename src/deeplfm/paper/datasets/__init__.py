@@ -1,9 +1,11 @@
-"""DATASETS: signals and tables with their splits, made here or read from where they lie."""
+"""DATASETS: series and tables with their tests, made here or read from files.
 
-from deeplfm.paper.datasets.charis import charis
-from deeplfm.paper.datasets.physio import physio
-from deeplfm.paper.datasets.toy import toy
-from deeplfm.paper.datasets.uci import uci
-from deeplfm.paper.datasets.uneven import uneven
+    from deeplfm.paper.datasets.toy import toy
+    series = toy("figure", seed=0);   series.training();   series.test("imputation")
 
-__all__ = ["charis", "physio", "toy", "uci", "uneven"]
+One file, one data set, which the decorator `data_set` registers for experiments.
+"""
+
+from deeplfm.paper.datasets.registry import Folder, data_set, registered_data_sets
+
+__all__ = ["Folder", "data_set", "registered_data_sets"]

@@ -1,8 +1,8 @@
 """CHARIS: arterial pressure, ECG and intracranial pressure of brain-injured patients, at 50 Hz.
 
 Records of PhysioNet's charisdb 1.0.0 in WFDB format, read by the package `wfdb`. A header holds the
-16-bit sum of all samples of each signal: every load reads the whole record, in pieces, to verify
-them. Tests as in physio.
+16-bit sum of all samples of each signal: every load reads the whole record, in chunks, to verify
+the sums. The tests are those of physio.
 """
 
 import re
@@ -18,11 +18,12 @@ from deeplfm.data.series import Series, Values
 from deeplfm.errors import InputError
 from deeplfm.paper.datasets.locate import Source, locate
 from deeplfm.paper.datasets.physio import POINTS, with_tests
+from deeplfm.paper.datasets.registry import Folder, data_set
 
 _SOURCE = Source(
     "https://physionet.org/content/charisdb/1.0.0/", "https://physionet.org/files/charisdb/1.0.0"
 )
-_PIECE = 1 << 20  # samples read at once: records hold many millions
+_CHUNK = 1 << 20  # samples read at once: records hold many millions
 
 
 def charis(
@@ -34,7 +35,7 @@ def charis(
     """1000 samples of `record` from sample `start` on, t in [0, 1]; NaN where one is missing.
 
     The files `charis/<record>.hea` and `.dat` lie in `path`, $DEEPLFM_DATA or the cache, or are
-    downloaded (charis6 is 50 MB). Each channel is standardised over what it holds here.
+    downloaded (charis6 is 50 MB). Each channel is standardised over these samples.
     """
     wfdb = _wfdb()
     if not re.fullmatch(r"[\w-]+", record):
@@ -52,15 +53,22 @@ def charis(
             f"{start!r}. Choose from 0 to the length less {POINTS}, or a longer record."
         )
     _verify(wfdb, file, header)
-    found = wfdb.rdrecord(_stem(file), sampfrom=start, sampto=start + POINTS, channels=columns)
+    window = wfdb.rdrecord(_stem(file), sampfrom=start, sampto=start + POINTS, channels=columns)
     names = tuple(channels)
     where = f"samples {start} to {start + POINTS - 1} of {file.stem}"
-    return with_tests(_standardised(found.p_signal, names, where), names)
+    return with_tests(_standardised(window.p_signal, names, where), names)
+
+
+@data_set("charis", records=("charis6",), kinds=("series", "grid"))
+def charis_record(record: str, seed: int, path: Folder) -> Series:
+    """The first samples of a record, which are the same for every seed."""
+    return charis(record, path=path)
 
 
 def _wfdb() -> Any:
+    """The package wfdb, or an error that says how to install it."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what it asks of pandas at its import is not ours to mend
+        warnings.simplefilter("ignore")  # its import warns about how it uses pandas
         try:
             import wfdb
         except ImportError:
@@ -86,7 +94,7 @@ def _header(wfdb: Any, file: Path) -> Any:
             and header.sig_len is not None
             and None not in header.checksum
         )
-    except (ValueError, IndexError, TypeError, AttributeError):  # all that wfdb raises on nonsense
+    except (ValueError, IndexError, TypeError, AttributeError):  # wfdb raises any of them
         complete = False
     if not complete:
         raise InputError(
@@ -97,6 +105,7 @@ def _header(wfdb: Any, file: Path) -> Any:
 
 
 def _columns(channels: Sequence[str], names: list[str], file: Path) -> list[int]:
+    """The places of the channels among the signals of the file, or an error."""
     wrong = [name for name in channels if name not in names]
     if isinstance(channels, str) or wrong or not channels or len(set(channels)) < len(channels):
         raise InputError(
@@ -107,20 +116,20 @@ def _columns(channels: Sequence[str], names: list[str], file: Path) -> list[int]
 
 
 def _verify(wfdb: Any, file: Path, header: Any) -> None:
-    """The sums of all samples, modulo 2^16, are those of the header."""
+    """Raise an error unless the sums of all samples, modulo 2^16, are those of the header."""
     data = file.with_suffix(".dat")
     sums = np.zeros(header.n_sig, dtype=np.int64)
     try:
-        for start in range(0, header.sig_len, _PIECE):
-            piece = wfdb.rdrecord(
+        for start in range(0, header.sig_len, _CHUNK):
+            chunk = wfdb.rdrecord(
                 _stem(file),
                 sampfrom=start,
-                sampto=min(start + _PIECE, header.sig_len),
+                sampto=min(start + _CHUNK, header.sig_len),
                 physical=False,
                 smooth_frames=False,
                 ignore_skew=True,
             )
-            sums += [int(np.sum(signal, dtype=np.int64)) for signal in piece.e_d_signal]
+            sums += [int(np.sum(signal, dtype=np.int64)) for signal in chunk.e_d_signal]
         got = "other sums" if ((sums - header.checksum) % (1 << 16)).any() else ""
     except ValueError:
         got = "fewer samples"
@@ -132,6 +141,7 @@ def _verify(wfdb: Any, file: Path, header: Any) -> None:
 
 
 def _standardised(values: Values, names: tuple[str, ...], where: str) -> Values:
+    """Values [N, D] with mean 0 and spread 1 per channel; a constant channel is an error."""
     for name, column in zip(names, values.T, strict=True):
         if len(np.unique(column[~np.isnan(column)])) < 2:
             raise InputError(

@@ -1,7 +1,7 @@
-"""Where data files lie: in an explicit path; else $DEEPLFM_DATA, then the user's cache.
+"""Data files are found in the folder that is given, else in $DEEPLFM_DATA, then in the cache.
 
-What is in neither is downloaded into the cache from its official place, where it has one. Who asks
-for a file verifies it.
+A file that is in neither is downloaded into the cache, if it can be had from its official place.
+The data set that asks for a file verifies it.
 """
 
 import os
@@ -19,7 +19,7 @@ class Source:
     """The official place of a data set, and how its file must look if it is made by hand."""
 
     page: str
-    downloads: str | None = None  # the address of the folder of files, where they can be used as is
+    downloads: str | None = None  # address of the folder of files, where they can be used as is
     form: str = ""
 
 
@@ -30,7 +30,12 @@ def locate(
     beside: tuple[str, ...] = (),
     source: Source | None = None,
 ) -> Path:
-    """The file `name` (such as physio/3379471.csv), with the files `beside` it in one folder."""
+    """The path of the file `name`, such as physio/3379471.csv.
+
+    path:   the folder to look in, with or without the part of the name before the slash.
+    beside: names of files that must lie in the same folder.
+    source: where the file comes from.
+    """
     cache = _cache() if path is None else None
     given = path if path is not None else os.environ.get("DEEPLFM_DATA")
     places = [Path(place) for place in (given, cache) if place]
@@ -62,15 +67,19 @@ def locate(
 
 
 def _cache() -> Path | None:
+    """The user's folder for data of this package; None without the package pooch."""
     try:
         import pooch
-    except ImportError:  # then there is no cache, and nothing is downloaded
+    except ImportError:  # without it there is no cache, and nothing is downloaded
         return None
     return Path(pooch.os_cache("deeplfm"))
 
 
 def _download(names: tuple[str, ...], address: str, folder: Path) -> str:
-    """What is missing of `names` into `folder`, each whole or not at all; why not, if it failed."""
+    """Download the missing files of `names` into `folder`, each whole or not at all.
+
+    Returns nothing where it succeeded, and else the reason as the end of a sentence.
+    """
     import pooch
 
     get = pooch.HTTPDownloader()

@@ -4,16 +4,17 @@
     equations:  f1(t) = ∫_0^t e^{-0.01(t-τ)} u(τ) dτ,   f2 = ∫_0^{f1} e^{-0.02(f1-τ)} u(τ) dτ
     figure:     φ(t; γ) = (e^{jt} - e^{-γt})/(γ + j) as filter, over fixed intervals, real part
 
-The printed equations do not give the plotted data: `figure` does. Both are noisy on request.
+The printed equations do not give the plotted data; `figure` does. Noise is added to both.
 """
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.data.series import Series
 from deeplfm.errors import InputError
+from deeplfm.paper.datasets.registry import Folder, data_set
 
 Generator: TypeAlias = Literal["figure", "equations"]
 
@@ -23,9 +24,10 @@ _NOISE_STD = {"figure": 0.15, "equations": 0.2}
 
 
 def toy(generator: Generator = "figure", *, seed: int = 0) -> Series:
-    """750 points; an imputation gap and an extrapolation end as tests; training times in [0, 1].
+    """750 points of the toy system, whose training times lie in [0, 1].
 
-    Values and truth are standardised by the mean and spread of the noisy training values.
+    Its tests are "imputation", a gap, and "extrapolation", the end. Values and truth are
+    standardised by the mean and spread of the noisy training values.
     """
     if generator not in _NOISE_STD:
         raise InputError(
@@ -49,18 +51,25 @@ def toy(generator: Generator = "figure", *, seed: int = 0) -> Series:
     )
 
 
+@data_set("toy", records=get_args(Generator), seeds=5)
+def toy_record(record: str, seed: int, path: Folder) -> Series:
+    """The toy system by one of its generators; no file is read."""
+    return toy(record, seed=seed)  # type: ignore[arg-type]
+
+
 def _force(t: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.cos(t / 2) + 6 * np.sin(3 * t))
 
 
 def _figure(t: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Both integrals over fixed intervals by Gauss–Legendre; the first output is complex."""
+    """f2 [N] with both integrals over fixed intervals, by Gauss–Legendre; f1 is complex."""
     first = _filtered(t.astype(complex), _END, 0.01)
     return np.asarray(_filtered(first, float(first.real.max()), 0.02).real)
 
 
 def _filtered(x: NDArray[np.complex128], end: float, decay: float) -> NDArray[np.complex128]:
-    nodes, weights = np.polynomial.legendre.leggauss(400)  # integrands of a few dozen turns at most
+    """∫_0^end φ(x - τ; γ) u(τ) dτ."""
+    nodes, weights = np.polynomial.legendre.leggauss(400)  # integrands have a few dozen turns
     tau, weights = end * (nodes + 1) / 2, end * weights / 2
     lag = x[:, None] - tau
     response = (np.exp(1j * lag) - np.exp(-decay * lag)) / (decay + 1j)

@@ -1,9 +1,10 @@
 """The paper's figure 6: what the decay of a layer does to its latent force.
 
-Left, e^{-γx}; right, one drawn force and the same force through a one-layer DLFM-VIP, each scaled
-to [-1, 1]. A fast decay passes the force unchanged; a slow one integrates it.
+The left panel shows e^{-γx}; the right one shows a drawn force, and the same force through a
+one-layer DLFM-VIP, each scaled to [-1, 1]. A fast decay passes the force on; a slow one integrates.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ import torch
 from deeplfm.data import files
 from deeplfm.greens_functions import FirstOrder
 from deeplfm.layers import InducingLayer
-from deeplfm.layers.inducing import InducingPath
 from deeplfm.plotting import Curve, plot_filters, save_figure, to_unit_range
 
 SLOW, FAST = 0.01, 200.0
@@ -28,7 +28,7 @@ def reproduce_decay(out: Path) -> dict[str, Any]:
         path = slow.draw(1, torch.Generator().manual_seed(_SEED))
         force = path.force(x)[0, :, 0].numpy()
         responses = [
-            InducingPath(layer, path.force, interpolate=False)(x[None])[0, :, 0].numpy()
+            replace(path, dynamics=layer.greens_function.fixed())(x[None])[0, :, 0].numpy()
             for layer in (slow, fast)
         ]
         lags = x[:, 0] / _END

@@ -1,7 +1,7 @@
-"""The paper's figures 3 to 5 and the learning curves, from what runs left behind.
+"""The paper's figures 3 to 5 and the learning curves, from the files that runs wrote.
 
-Grey points were seen, orange ones score imputation, red ones extrapolation; a purple mean, two
-standard deviations around it in grey: the colours of the paper.
+In the colours of the paper, grey points were seen, orange ones score imputation and red ones
+extrapolation; the mean is purple, with two standard deviations around it in grey.
 """
 
 import json
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from deeplfm.data import Observations
 from deeplfm.errors import InputError
-from deeplfm.paper.experiments.models import MODELS
-from deeplfm.paper.experiments.registry import TASKS, Cell, cells
+from deeplfm.paper.datasets.registry import registered_data_sets
+from deeplfm.paper.experiments.models import models
+from deeplfm.paper.experiments.registry import Cell, cells
 from deeplfm.paper.experiments.run import observations_of, predictions_file, result_file
 
 if TYPE_CHECKING:
@@ -24,25 +25,35 @@ if TYPE_CHECKING:
 
 _TEST_COLORS = {"imputation": "tab:orange", "extrapolation": "tab:red"}
 _SHOWN = {"imputation": slice(None), "extrapolation": slice(-100, None)}  # rows, as in the paper
-_LEAST_STEPS = 10  # of a learning curve
-_CURVES = {"toy": "figure", "physio": "3379471", "uneven": "3379471", "charis": "charis6"}
+_LEAST_STEPS = 10  # steps that a learning curve needs to be shown
+# The record whose learning curves are shown; None: every one.
+_CURVES = {
+    "toy": "figure",
+    "physio": "3379471",
+    "uneven": "3379471",
+    "charis": "charis6",
+    "uci": None,
+}
 
 
 def figures(out: Path, experiment: str, data: Path | None = None) -> dict[str, "Figure"]:
-    """By the name of its file; those whose runs are there and whose data can be found."""
-    if experiment not in ("toy", "physio", "uneven", "charis", "uci"):
+    """The figures of an experiment by the names of their files.
+
+    Runs that are not done are left out, and so are figures whose data files are missing.
+    """
+    if experiment not in _CURVES:
         return {}
     drawn: dict[str, Figure] = {}
-    known = [cell for cell in cells(experiment) if result_file(cell, out).exists()]
-    pictured = [cell for cell in known if cell.pictured and predictions_file(cell, out).exists()]
+    done = [cell for cell in cells(experiment) if result_file(cell, out).exists()]
+    pictured = [cell for cell in done if cell.pictured and predictions_file(cell, out).exists()]
     if experiment == "toy":
-        for generator in ("figure", "equations"):
+        for generator in registered_data_sets()["toy"].records:
             panels = [cell for cell in pictured if cell.dataset == generator]
             if panels:
                 drawn[f"toy_{generator}"] = _toy(panels, out)
     else:
         drawn |= _series(pictured, out, data)
-    return drawn | _learning(experiment, known, out)
+    return drawn | _learning(experiment, done, out)
 
 
 def _toy(panels: Sequence[Cell], out: Path) -> "Figure":
@@ -52,9 +63,10 @@ def _toy(panels: Sequence[Cell], out: Path) -> "Figure":
     rows = -(-len(panels) // 3)
     figure = Figure(figsize=(12, 2.8 * rows), layout="constrained")
     axes = figure.subplots(rows, 3, sharex=True, sharey=True, squeeze=False)
-    for one, cell in zip(axes.flat, panels, strict=False):
-        _panel(one, observations_of(cell, None), _read(predictions_file(cell, out)), TASKS, 0)
-        one.set_title(MODELS[cell.model].label)
+    for panel, cell in zip(axes.flat, panels, strict=False):
+        prediction = _read(predictions_file(cell, out))
+        _panel(panel, observations_of(cell, None), prediction, cell.tasks, 0)
+        panel.set_title(models()[cell.model].label)
     for empty in axes.flat[len(panels) :]:
         empty.remove()
     low, high = np.nanpercentile(observations_of(panels[0], None).values, [0, 100])
@@ -63,7 +75,7 @@ def _toy(panels: Sequence[Cell], out: Path) -> "Figure":
 
 
 def _series(pictured: Sequence[Cell], out: Path, data: Path | None) -> dict[str, "Figure"]:
-    """Figures 4 and 5: one per model and task, an axes per output."""
+    """Figures 4 and 5: one figure per model and task, with one panel per output."""
     from matplotlib.figure import Figure
 
     drawn = {}
@@ -78,10 +90,10 @@ def _series(pictured: Sequence[Cell], out: Path, data: Path | None) -> dict[str,
         count = len(observed.names)
         figure = Figure(figsize=(11 if wide else 6, 1.7 * count), layout="constrained")
         for output, axes in enumerate(figure.subplots(count, 1, sharex=True)):
-            found = _read(predictions_file(cell, out))
-            _panel(axes, observed, found, cell.tasks, output, rows)
+            prediction = _read(predictions_file(cell, out))
+            _panel(axes, observed, prediction, cell.tasks, output, rows)
             axes.set_ylabel(observed.names[output])
-        figure.suptitle(f"{MODELS[cell.model].label}: {task}, record {cell.dataset}")
+        figure.suptitle(f"{models()[cell.model].label}: {task}, record {cell.dataset}")
         drawn[f"{cell.experiment}_{task}_{cell.model}"] = figure
     return drawn
 
@@ -89,13 +101,14 @@ def _series(pictured: Sequence[Cell], out: Path, data: Path | None) -> dict[str,
 def _panel(
     axes: "Axes",
     observed: Observations,
-    found: Mapping[str, Any],
+    prediction: Mapping[str, Any],
     tasks: Sequence[str],
     output: int,
     rows: slice = slice(None),
 ) -> None:
+    """One output over time: what was seen, what is scored, and the prediction."""
     x = observed.inputs[rows]
-    mean, std = (np.asarray(found[name])[rows, output] for name in ("mean", "std"))
+    mean, std = (np.asarray(prediction[name])[rows, output] for name in ("mean", "std"))
     axes.fill_between(x, mean - 2 * std, mean + 2 * std, color="0.85", linewidth=0)
     seen = observed.training(*tasks)[rows, output]
     axes.plot(x, seen, ".", color="0.5", markersize=2.5)
@@ -106,15 +119,15 @@ def _panel(
     axes.margins(x=0.01)
 
 
-def _learning(experiment: str, known: Sequence[Cell], out: Path) -> dict[str, "Figure"]:
-    """The loss over the steps, a panel per model; what it falls from first is left out of sight."""
+def _learning(experiment: str, done: Sequence[Cell], out: Path) -> dict[str, "Figure"]:
+    """The loss over the steps, a panel per model; the fall of the first tenth is not shown."""
     from matplotlib.figure import Figure
 
     curves = [
-        (f"{MODELS[cell.model].label}, {cell.dataset}", _curve(cell, out))
-        for cell in known
+        (f"{models()[cell.model].label}, {cell.dataset}", _curve(cell, out))
+        for cell in done
         if cell.seed == 0
-        and cell.dataset == _CURVES.get(experiment, cell.dataset)
+        and _CURVES[experiment] in (None, cell.dataset)
         and cell.tasks[0] in ("imputation", "test")
     ]
     curves = [(label, curve) for label, curve in curves if curve.shape[1] >= _LEAST_STEPS]
@@ -136,11 +149,11 @@ def _learning(experiment: str, known: Sequence[Cell], out: Path) -> dict[str, "F
 
 
 def _curve(cell: Cell, out: Path) -> NDArray[np.float64]:
-    """Steps and loss, [2, T]."""
-    kept = _read(result_file(cell, out))["learning_curve"]
-    return np.array([kept.get("step", ()), kept.get("loss", ())], dtype=float)
+    """The steps and the losses of a run, [2, T]."""
+    history = _read(result_file(cell, out))["learning_curve"]
+    return np.array([history.get("step", ()), history.get("loss", ())], dtype=float)
 
 
 def _read(file: Path) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return read
+    content: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return content

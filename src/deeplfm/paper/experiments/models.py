@@ -1,29 +1,19 @@
-"""The models of the tables by name: ours, with the paper's settings, and what they are held to.
+"""The models of the tables by name: ours, ours with the paper's settings, and every baseline.
 
-A name gives a new estimator, unfitted; all stand behind the same door (fit, predictive, history_).
+A name gives a new, unfitted estimator; all of them have `fit`, `predictive` and `history_`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 from sklearn.base import clone
 
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import NoDynamics
 from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
-from deeplfm.paper.baselines import (
-    SLMC,
-    SVGP,
-    AutoregressiveRidge,
-    Baseline,
-    BoostedTrees,
-    DeepGP,
-    ExactGP,
-    LagRidge,
-    PeriodicGP,
-    SpectralMixtureGP,
-)
+from deeplfm.paper.baselines import Baseline, registered_baselines
+from deeplfm.paper.datasets.registry import RegisteredDataSet, registered_data_sets
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.training import Training
 
@@ -33,10 +23,18 @@ Estimator: TypeAlias = DeepLFMRegressor | Baseline
 @final
 @dataclass(frozen=True)
 class Model:
-    """How a table calls it, and how it is made."""
+    """A model of the tables.
+
+    label: what tables call it.
+    make:  makes a new estimator.
+    on:    the data sets it is run on, by name or by kind.
+    tasks: the only tasks it can do; None: all.
+    """
 
     label: str
     make: Callable[[], Estimator]
+    on: tuple[str, ...]
+    tasks: tuple[str, ...] | None = None
 
 
 def _ours(recipe: Recipe, training: Training | None = None) -> Callable[[], Estimator]:
@@ -46,61 +44,102 @@ def _ours(recipe: Recipe, training: Training | None = None) -> Callable[[], Esti
 MIXTURE = Training(restarts=6, combine="mixture")
 LARGE_MIXTURE = Training(restarts=12, combine="mixture")
 VIP_PAPER = Training(steps=2000, num_samples=50, rate="constant", warmup=0.0, gradient_norm=None)
+_EVERYWHERE = ("toy", "cardiac", "series", "table")
+_IN_THE_PAPER = ("physio", "charis", "table")
 
-MODELS = {
-    "dlfm-rff-mixture-12": Model("DLFM-RFF (ours, 12 starts)", _ours(FourierDLFM(), LARGE_MIXTURE)),
-    "dlfm-rff-mixture": Model("DLFM-RFF (ours, 6 starts)", _ours(FourierDLFM(), MIXTURE)),
-    "dlfm-rff": Model("DLFM-RFF (ours)", _ours(FourierDLFM())),
-    "dlfm-vip": Model("DLFM-VIP (ours)", _ours(InducingDLFM())),
-    "dlfm-rff-paper": Model("DLFM-RFF (paper)", _ours(FourierDLFM.paper(), Training.paper())),
-    "dlfm-vip-paper": Model("DLFM-VIP (paper)", _ours(InducingDLFM.paper(), VIP_PAPER)),
-    "dgp-rff": Model("DGP-RFF", _ours(FourierDLFM(greens_function=NoDynamics()))),
-    "dgp-vip": Model("DGP, pathwise", _ours(InducingDLFM(greens_function=NoDynamics()))),
-    "dgp-dsvi": Model("DGP-DSVI", DeepGP),
-    "lfm-rff": Model("LFM-RFF", _ours(FourierDLFM(num_layers=1, num_forces=2, num_features=20))),
-    "slmc": Model("SLMC", SLMC),
-    "svgp": Model("SVGP", SVGP),
-    "gp": Model("GP", ExactGP),
-    "periodic-gp": Model("GP, locally periodic", PeriodicGP),
-    "mixture-gp": Model("GP, spectral mixture", SpectralMixtureGP),
-    "lag-ridge": Model("ridge on lags", LagRidge),
-    "ar-ridge": Model("autoregressive ridge", AutoregressiveRidge),
-    "trees": Model("boosted trees", BoostedTrees),
+_OURS = {
+    # Starts differ most where half of the observations is gone.
+    "dlfm-rff-mixture-12": Model(
+        "DLFM-RFF (ours, 12 starts)", _ours(FourierDLFM(), LARGE_MIXTURE), ("uneven",)
+    ),
+    "dlfm-rff-mixture": Model(
+        "DLFM-RFF (ours, 6 starts)", _ours(FourierDLFM(), MIXTURE), ("series",)
+    ),
+    "dlfm-rff": Model("DLFM-RFF (ours)", _ours(FourierDLFM()), _EVERYWHERE),
+    "dlfm-vip": Model("DLFM-VIP (ours)", _ours(InducingDLFM()), _EVERYWHERE),
+    "dlfm-rff-paper": Model(
+        "DLFM-RFF (paper)", _ours(FourierDLFM.paper(), Training.paper()), _IN_THE_PAPER
+    ),
+    "dlfm-vip-paper": Model(
+        "DLFM-VIP (paper)", _ours(InducingDLFM.paper(), VIP_PAPER), _IN_THE_PAPER
+    ),
+    "dgp-rff": Model(
+        "DGP-RFF", _ours(FourierDLFM(greens_function=NoDynamics())), ("toy", "series", "table")
+    ),
+    "dgp-vip": Model(
+        "DGP, pathwise", _ours(InducingDLFM(greens_function=NoDynamics())), ("toy", "series")
+    ),
+    "lfm-rff": Model(
+        "LFM-RFF", _ours(FourierDLFM(num_layers=1, num_forces=2, num_features=20)), ("series",)
+    ),
 }
 OURS = ("dlfm-rff-mixture", "dlfm-rff", "dlfm-vip")
 PAPER = ("dlfm-rff-paper", "dlfm-vip-paper")
 
-
-def make(name: str, **settings: object) -> Estimator:
-    """A new estimator; `settings` by their names, nested ones as `model__num_inducing`."""
-    if name not in MODELS:
-        raise InputError(f"models must be among {sorted(MODELS)}; got {name!r}. Correct the name.")
-    return MODELS[name].make().set_params(**settings)
-
-
-# Where a run of seconds needs no more; a name counts for the estimators that have it.
-_FEW = {
-    "steps": 3,
-    "num_inducing": 10,
-    "batch_size": 100,
-    "num_components": 2,
-    "few": 200,
+# Settings of a fit that takes seconds, by the names that parameters of our estimator have.
+_SMALL = {
     "model__num_features": 10,
     "model__num_inducing": 10,
-    "model__num_basis": 10,
     "model__grid_points": 20,
+    "model__num_basis": 10,
     "training__steps": 4,
     "training__num_samples": 2,
 }
 
 
+def models() -> dict[str, Model]:
+    """Every model by its name, in the order of the tables: ours, then the baselines."""
+    baselines = {
+        name: Model(entry.label, entry.cls, entry.on, entry.tasks)
+        for name, entry in registered_baselines().items()
+    }
+    if taken := sorted(set(_OURS) & set(baselines)):
+        raise InputError(
+            f"the name of a baseline must not be that of a model of ours; got {taken}. "
+            "Choose another name."
+        )
+    return _OURS | baselines
+
+
+def models_on(data_set: RegisteredDataSet) -> list[str]:
+    """The names of the models that are run on a data set."""
+    data_sets = registered_data_sets()
+    kinds = {kind for other in data_sets.values() for kind in other.kinds}
+    for name, model in models().items():
+        if unknown := sorted(set(model.on) - set(data_sets) - kinds):
+            raise InputError(
+                f"{name!r} must be run on data sets among {sorted(data_sets)} or kinds among "
+                f"{sorted(kinds)}; got {unknown}. Correct the argument `on` of @baseline, or "
+                "import the file that registers the data set."
+            )
+    names = {data_set.name, *data_set.kinds}
+    return [name for name, model in models().items() if names & set(model.on)]
+
+
+def shared_tasks(name: str, data_set: RegisteredDataSet) -> tuple[str, ...]:
+    """The tasks of a data set that a model can do."""
+    possible = models()[name].tasks
+    return tuple(task for task in data_set.tasks if possible is None or task in possible)
+
+
+def make(name: str, **settings: object) -> Estimator:
+    """A new estimator; `settings` by their names, nested ones as `model__num_inducing`."""
+    every = models()
+    if name not in every:
+        raise InputError(f"models must be among {sorted(every)}; got {name!r}. Correct the name.")
+    return every[name].make().set_params(**settings)
+
+
 def smaller(estimator: Estimator) -> Estimator:
-    """The same path in seconds: few features or inducing points, few steps."""
-    known = estimator.get_params()
-    few: dict[str, object] = {name: size for name, size in _FEW.items() if name in known}
-    if "training" in known:
-        training: Training = known["training"]
-        few["training__stages"] = tuple(replace(one, num_samples=1) for one in training.stages)
-        few["training__restarts"] = min(2, training.restarts)
-    small: Estimator = clone(estimator).set_params(**few)
-    return small
+    """The same model, so small that a fit takes seconds: few features or points, few steps."""
+    small: Estimator = clone(estimator)
+    of_baselines = {entry.cls: entry.smoke for entry in registered_baselines().values()}
+    if type(estimator) in of_baselines:
+        return small.set_params(**of_baselines[type(estimator)])
+    parameters = estimator.get_params()
+    settings: dict[str, Any] = {k: value for k, value in _SMALL.items() if k in parameters}
+    settings["training__restarts"] = min(2, parameters["training__restarts"])
+    settings["training__stages"] = tuple(
+        replace(stage, num_samples=1) for stage in parameters["training__stages"]
+    )
+    return small.set_params(**settings)

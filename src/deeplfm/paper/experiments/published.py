@@ -1,4 +1,4 @@
-"""What the paper printed in its tables 1 to 3, to stand beside what our runs give."""
+"""The numbers of the paper's tables 1 to 3, which stand beside those of our runs."""
 
 # Table 3: RMSE and MNLL with standard errors, by the name of the model here.
 UCI = {

@@ -1,106 +1,126 @@
-"""Every run of every experiment, as data: what is fitted to what, with which seed.
+"""Every run of every experiment, as data: which model is fitted to which data, with which seed.
 
 toy            the paper's figure 3, by what its figure shows and by its printed equations
-physio, uneven tables 1 and 2 on the stand-in records; the same with half of the observations gone
+physio, uneven tables 1 and 2 on other patients; the same with half of the observations gone
 charis, uci    tables 1 and 2 on the paper's own record; table 3
-cardiac        gaps and the end of the embedded signals: what both models are like out of the box
 starts         whether losses stay finite, from twenty starts in both types of numbers
-overconfidence what training longer does to held-out densities, by treatment of the frequencies
+overconfidence what longer training does to held-out densities, by treatment of the frequencies
+Any other registered data set (cardiac) is an experiment too, with all models that suit it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import final
 
 from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, InducingDLFM
-from deeplfm.paper.experiments.models import MODELS, OURS, PAPER, Estimator, make, smaller
-from deeplfm.paper.experiments.tabular import TABULAR, tabular_model
+from deeplfm.paper.datasets.physio import RECORDS
+from deeplfm.paper.datasets.registry import RegisteredDataSet, registered_data_sets
+from deeplfm.paper.experiments.models import (
+    OURS,
+    PAPER,
+    Estimator,
+    make,
+    models_on,
+    shared_tasks,
+    smaller,
+)
+from deeplfm.paper.experiments.tabular import tabular_model
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.training import Training
 
 CHOSEN_ON = ("3083337", "3555523")  # the records that settings may be chosen on
-SCORED_ON = ("3262086", "3269261", "3379471", "3460047", "3600995", "3646209")
+SCORED_ON = tuple(record for record in RECORDS if record not in CHOSEN_ON)
 PAPER_ON = ("3379471", "3600995")  # where the paper's settings are run as well
-TASKS = ("imputation", "extrapolation")
-TABLES = ("power", "protein")
-_SPLITS = 3
-_TOY = ("gp", "dgp-dsvi", "dgp-rff", "dgp-vip", "dlfm-vip", "dlfm-rff")
-_ONE_TASK = {"lag-ridge": "imputation", "ar-ridge": "extrapolation"}
-# In float32 the covariances of this one do not stay positive definite.
-_OWN = {("slmc", "3600995"): {"dtype": "float64"}}
-_REGULAR = tuple(_ONE_TASK)  # lags need a grid
+_FEW_POINTS = {"model__num_inducing": 20}
+_TOY_SETTINGS = {"dlfm-vip": _FEW_POINTS, "dgp-vip": _FEW_POINTS}
+# In float32 the covariances of this model do not stay positive definite on this record.
+_RECORD_SETTINGS = {("slmc", "3600995"): {"dtype": "float64"}}
 
 
 @final
 @dataclass(frozen=True)
 class Cell:
-    """One fit of one model to one task, and the name of its JSON."""
+    """One fit of one model, the tasks it is scored on, and the name of its JSON."""
 
     experiment: str
     model: str
-    dataset: str
+    dataset: str  # a record of the data set
     tasks: tuple[str, ...]  # hidden from the training together, scored apart
     seed: int
     estimator: Estimator
     pictured: bool = False  # predictions are kept, for a figure
-    samples: int = 200  # of a prediction
+    samples: int = 200  # samples of a prediction
+    source: str = ""  # the registered data set; the name of the experiment, if it is left out
 
     @property
     def name(self) -> str:
+        """The name of the run, from which that of its files is made."""
         return "_".join([self.model, self.dataset, *self.tasks, str(self.seed)])
+
+    @property
+    def data_set(self) -> RegisteredDataSet:
+        """The data set that the cell is fitted to."""
+        return registered_data_sets()[self.source or self.experiment]
 
 
 def cells(experiment: str) -> list[Cell]:
     """All runs of `experiment`."""
-    if experiment not in EXPERIMENTS:
-        names = sorted([*EXPERIMENTS, "decay"])
+    by_name = experiments()
+    if experiment not in by_name:
+        names = sorted([*by_name, "decay"])
         raise InputError(
             f"experiment must be one of {names}; got {experiment!r}. Choose one of them."
         )
-    return EXPERIMENTS[experiment]()
+    return by_name[experiment]()
+
+
+def experiments() -> dict[str, Callable[[], list[Cell]]]:
+    """The runs of each experiment by its name: those of the paper, and one per other data set."""
+    others = {
+        name: partial(_of_data_set, data_set)
+        for name, data_set in registered_data_sets().items()
+        if name not in _OF_THE_PAPER
+    }
+    return _OF_THE_PAPER | others
 
 
 def smoke(cell: Cell) -> Cell:
-    """The same path in seconds: few features or inducing points, few steps."""
+    """The same run in seconds: few features or inducing points, few steps."""
     return replace(cell, estimator=smaller(cell.estimator), samples=10)
 
 
+def _of_data_set(data_set: RegisteredDataSet) -> list[Cell]:
+    """Every model that suits a data set, on each task alone."""
+    return [
+        Cell(data_set.name, model, record, (task,), seed, make(model))
+        for record in data_set.records
+        for model in models_on(data_set)
+        for task in shared_tasks(model, data_set)
+        for seed in range(data_set.seeds)
+    ]
+
+
 def _toy() -> list[Cell]:
-    few = {"dlfm-vip": {"model__num_inducing": 20}, "dgp-vip": {"model__num_inducing": 20}}
+    return [replace(cell, pictured=cell.seed == 0) for cell in _both_tasks("toy", _TOY_SETTINGS)]
+
+
+def _both_tasks(name: str, settings: Mapping[str, Mapping[str, object]]) -> list[Cell]:
+    """All tasks at once, the simplest model first, as in the paper's figure 3."""
+    data_set = registered_data_sets()[name]
     return [
-        Cell("toy", model, generator, TASKS, seed, make(model, **few.get(model, {})), seed == 0)
-        for generator in ("figure", "equations")
-        for model in _TOY
-        for seed in range(5)
+        Cell(name, model, record, tasks, seed, make(model, **settings.get(model, {})))
+        for record in data_set.records
+        for model in reversed(models_on(data_set))
+        if (tasks := shared_tasks(model, data_set))
+        for seed in range(data_set.seeds)
     ]
 
 
-def _cardiac() -> list[Cell]:
-    return [
-        Cell("cardiac", model, "cardiac", TASKS, seed, make(model))
-        for model in ("dlfm-rff", "dlfm-vip")
-        for seed in range(5)
-    ]
-
-
-def _physio() -> list[Cell]:
-    left_out = (*_TABULAR, _LARGEST)
-    return _series("physio", (*CHOSEN_ON, *SCORED_ON), [m for m in MODELS if m not in left_out])
-
-
-def _uneven() -> list[Cell]:
-    left_out = (*_REGULAR, *_TABULAR, *PAPER)
-    return _series("uneven", SCORED_ON, [m for m in MODELS if m not in left_out])
-
-
-def _charis() -> list[Cell]:
-    left_out = (*_TABULAR, _LARGEST)
-    return _series("charis", ("charis6",), [m for m in MODELS if m not in left_out])
-
-
-def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> list[Cell]:
+def _series(experiment: str, records: tuple[str, ...]) -> list[Cell]:
     """Two seeds of our models, one of the others; the paper's settings on two records."""
+    data_set = registered_data_sets()[experiment]
     return [
         Cell(
             experiment,
@@ -108,56 +128,57 @@ def _series(experiment: str, records: tuple[str, ...], models: list[str]) -> lis
             record,
             (task,),
             seed,
-            make(model, **_OWN.get((model, record), {})),
+            make(model, **_RECORD_SETTINGS.get((model, record), {})),
             pictured=seed == 0 and model in (*OURS, *PAPER) and record in ("charis6", PAPER_ON[0]),
         )
-        for model in models
+        for model in models_on(data_set)
         for record in records
         if model not in PAPER or record in (*PAPER_ON, "charis6")
-        for task in TASKS
-        if _ONE_TASK.get(model, task) == task
+        for task in shared_tasks(model, data_set)
         for seed in range(_seeds(model, record))
     ]
 
 
 def _seeds(model: str, record: str) -> int:
-    """Of the record that our defaults are judged by, our models have one more."""
+    """The number of seeds: our models have one more on the record that judges our defaults."""
     if model not in OURS:
         return 1
     return 3 if record == PAPER_ON[0] else 2
 
 
 def _uci() -> list[Cell]:
+    data_set = registered_data_sets()["uci"]
     return [
-        Cell("uci", model, table, ("test",), split, tabular_model(model, table))
-        for table in TABLES
-        for model in TABULAR
-        for split in range(_SPLITS)
+        Cell("uci", model, table, data_set.tasks, split, tabular_model(model, table))
+        for table in data_set.records
+        for model in models_on(data_set)
+        for split in range(data_set.seeds)
     ]
 
 
 def _starts() -> list[Cell]:
-    """Half of them fitted, half from the prior; small batches, one sample: a rough ride."""
+    """Half of the starts are fitted, half are drawn; small batches and one sample: rough steps."""
     training = Training(steps=200, num_samples=1, batch_size=200)
     return [
         Cell(
             "starts",
             f"dlfm-vip-{dtype}",
-            dataset,
+            record,
             ("imputation",),
             seed,
             DeepLFMRegressor(
                 InducingDLFM(weight_init="fitted" if seed < 10 else "prior"), training, dtype=dtype
             ),
+            source=source,
         )
         for dtype in ("float32", "float64")
-        for dataset in ("figure", CHOSEN_ON[0])
+        for source, record in (("toy", "figure"), ("physio", CHOSEN_ON[0]))
         for seed in range(20)
     ]
 
 
 def _overconfidence() -> list[Cell]:
-    """The default treatment with three seeds: one difference of two fits is mostly their noise."""
+    """Three seeds of the default treatment: one difference of two fits is mostly their noise."""
     base = Training()
     return [
         Cell(
@@ -169,6 +190,7 @@ def _overconfidence() -> list[Cell]:
             DeepLFMRegressor(
                 FourierDLFM(frequencies=treatment), replace(base, steps=factor * base.steps)
             ),
+            source="physio",
         )
         for treatment in ("prior_draws", "fixed_noise", "resampled")
         for factor in (1, 2, 4)
@@ -177,15 +199,13 @@ def _overconfidence() -> list[Cell]:
     ]
 
 
-_TABULAR = ("svgp", "trees")  # for tables of rows: a series has the exact GP
-_LARGEST = "dlfm-rff-mixture-12"  # where starts differ most: half of the observations gone
-EXPERIMENTS: dict[str, Callable[[], list[Cell]]] = {
+_OF_THE_PAPER: dict[str, Callable[[], list[Cell]]] = {
     "toy": _toy,
-    "physio": _physio,
-    "uneven": _uneven,
-    "charis": _charis,
+    "physio": partial(_series, "physio", RECORDS),
+    "uneven": partial(_series, "uneven", SCORED_ON),
+    "charis": partial(_series, "charis", ("charis6",)),
     "uci": _uci,
-    "cardiac": _cardiac,
+    "cardiac": partial(_both_tasks, "cardiac", {}),
     "starts": _starts,
     "overconfidence": _overconfidence,
 }

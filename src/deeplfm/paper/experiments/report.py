@@ -1,4 +1,4 @@
-"""What an experiment shows, as files: tables as Markdown and LaTeX, figures as PDF and PNG."""
+"""The report of an experiment: tables as Markdown and LaTeX, figures as PDF and PNG."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _LATEX = {"%": r"\%", "_": r"\_", "&": r"\&", "≈": r"$\approx$", "`": "'"}
 
 
 def build(out: Path, experiment: str, data: Path | None = None) -> list[Path]:
-    """Write all tables and figures that the results under `out` allow; their files."""
+    """Write all tables and figures that the results under `out` allow, and return their files."""
     written = []
     for table in tables(out, experiment):
         for suffix, text in (("md", markdown(table)), ("tex", latex(table))):

@@ -1,4 +1,4 @@
-"""An experiment from one command: choose its runs, make what is missing, build the report."""
+"""An experiment from one command: choose its runs, do those that are missing, build the report."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -15,26 +15,32 @@ def choose(
     datasets: Collection[str] = (),
     seeds: Collection[str] = (),
 ) -> list[Cell]:
-    """The runs of an experiment; an empty choice is all."""
+    """The runs of an experiment with these models, data sets and seeds; empty: with all."""
+    every_cell = cells(experiment)
     chosen = [
         cell
-        for cell in cells(experiment)
+        for cell in every_cell
         if (not models or cell.model in models)
         and (not datasets or cell.dataset in datasets)
         and (not seeds or str(cell.seed) in seeds)
     ]
     if not chosen:
-        every = cells(experiment)
+        names, records, numbers = (
+            sorted({getattr(cell, field) for cell in every_cell})
+            for field in ("model", "dataset", "seed")
+        )
         raise InputError(
             "models, datasets and seeds must leave something to run; got none. Choose among "
-            f"{sorted({cell.model for cell in every})}, {sorted({c.dataset for c in every})} and "
-            f"{sorted({cell.seed for cell in every})}."
+            f"{names}, {records} and {numbers}."
         )
     return chosen
 
 
 def reproduce(chosen: list[Cell], experiment: str, sweep: Sweep, say: Say) -> list[Path]:
-    """Run what is not done, then write tables and figures; an error at the end if some failed."""
+    """Do the runs that are missing, then write tables and figures.
+
+    An error at the end names the runs that failed.
+    """
     failed = sweep.run(chosen, say)
     written = build(sweep.out, experiment, sweep.data)
     if failed:

@@ -1,4 +1,4 @@
-"""One run: fit a cell, score it, write its JSON. A run whose JSON is there is not repeated."""
+"""One run: fit a cell, score it, write its JSON. A run whose JSON exists is not repeated."""
 
 import json
 import os
@@ -14,34 +14,36 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from deeplfm.data import Observations, cardiac, files
+from deeplfm.data import Observations, files
 from deeplfm.evaluation import metrics
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.paper.datasets import charis, physio, toy, uci, uneven
 from deeplfm.paper.experiments.models import Estimator
-from deeplfm.paper.experiments.registry import CHOSEN_ON, SCORED_ON, TABLES, Cell
+from deeplfm.paper.experiments.registry import Cell
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.settings import to_json
 
-_CURVE = 50  # points kept of a learning curve
-_DIGITS = 4  # kept of a prediction that a figure shows
+_CURVE = 50  # points of a learning curve that are kept
+_DIGITS = 4  # digits that are kept of a prediction for a figure
 _OF_THE_RUN = ("seed", "device", "progress")  # parameters that are no settings of the model
 
 
 def result_file(cell: Cell, out: Path) -> Path:
-    """Where its JSON is."""
+    """The path of the JSON of a cell."""
     return out / cell.experiment / f"{cell.name}.json"
 
 
 def predictions_file(cell: Cell, out: Path) -> Path:
-    """Where the predictions of a cell for a figure are."""
+    """The path of the predictions that a figure shows of a cell."""
     return out / cell.experiment / "predictions" / f"{cell.name}.json"
 
 
 def run(
     cell: Cell, out: Path, *, device: str = "cpu", data: Path | str | None = None
 ) -> dict[str, Any]:
-    """Fit and score `cell`; the result, as it is written to `out`/<experiment>/<name>.json."""
+    """Fit and score `cell`, and write the result to `out`/<experiment>/<name>.json.
+
+    data: the folder of data files.
+    """
     file = result_file(cell, out)
     if file.exists():
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -82,25 +84,14 @@ def run(
 
 
 def observations_of(cell: Cell, data: Path | str | None) -> Observations:
-    """What a cell is fitted to and scored on."""
-    if cell.dataset in ("figure", "equations"):
-        return toy(cell.dataset, seed=cell.seed)  # type: ignore[arg-type]
-    if cell.dataset == "cardiac":
-        return cardiac(seed=cell.seed)
-    if cell.dataset in TABLES:
-        return uci(cell.dataset, cell.seed, data)  # type: ignore[arg-type]
-    if cell.experiment == "charis":
-        return charis(cell.dataset, path=data)
-    series = physio(cell.dataset, data)
-    if cell.experiment == "uneven":  # every model loses the same observations of a record
-        return uneven(series, seed=(*CHOSEN_ON, *SCORED_ON).index(cell.dataset))
-    return series
+    """The observations that a cell is fitted to and scored on."""
+    return cell.data_set.load(cell.dataset, cell.seed, data)
 
 
 def _score(
     estimator: Estimator, observations: Observations, task: str, samples: int
 ) -> dict[str, Any]:
-    """All scores per output, in the units of the data, which are standardised for series."""
+    """All scores per output, in the units of the data; those of series are standardised."""
     y = observations.test(task)
     rows = ~np.isnan(y).all(1)
     y = y[rows]
@@ -116,8 +107,8 @@ def _score(
     }
     truth = getattr(observations, "truth", None)
     if truth is not None:
-        known = np.where(observations.tests[task], truth, np.nan)[rows]
-        scores["rmse_true"] = metrics.rmse(known, p.mean)
+        hidden_truth = np.where(observations.tests[task], truth, np.nan)[rows]
+        scores["rmse_true"] = metrics.rmse(hidden_truth, p.mean)
     return {name: values.tolist() for name, values in scores.items()}
 
 
@@ -128,6 +119,7 @@ def _rounded(p: Predictive) -> dict[str, list[Any]]:
 
 
 def _curve(estimator: Estimator) -> dict[str, list[float]]:
+    """The learning curve at evenly spaced steps."""
     history = {k: v for k, v in estimator.history_.items() if np.issubdtype(v.dtype, np.number)}
     count = len(history.get("loss", ()))
     kept = np.unique(np.linspace(0, count - 1, min(count, _CURVE)).astype(int))
@@ -135,19 +127,20 @@ def _curve(estimator: Estimator) -> dict[str, list[float]]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": sys.version.split()[0]}
+    """The versions of Python and of the packages that results depend on."""
+    versions = {"python": sys.version.split()[0]}
     for name in ("deeplfm", "torch", "numpy", "scipy", "gpytorch"):
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:  # run from a source tree
-            found[name] = "unknown"
-    return found
+            versions[name] = "unknown"
+    return versions
 
 
 def _commit() -> str:
-    """The commit of the source tree, if it is one; a given one where git is not at hand."""
-    if given := os.environ.get("DEEPLFM_COMMIT"):
-        return given
+    """The commit of the source tree; $DEEPLFM_COMMIT where git is not installed."""
+    if commit := os.environ.get("DEEPLFM_COMMIT"):
+        return commit
     try:
         done = subprocess.run(
             ["git", "rev-parse", "HEAD"],
@@ -162,13 +155,14 @@ def _commit() -> str:
 
 
 def _device(device: str) -> str:
+    """The device in words."""
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     return f"cpu, {torch.get_num_threads()} threads"
 
 
 def _peak_memory(device: str) -> int:
-    """Bytes: of the accelerator, or of the process so far."""
+    """The most bytes in use: on the accelerator, or by the process so far."""
     if device.startswith("cuda"):
         return int(torch.cuda.max_memory_allocated(device))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

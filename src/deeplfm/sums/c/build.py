@@ -1,12 +1,13 @@
 """Builds the kernels beside their sources: with the package, or `python -m` this module.
 
-Without a C compiler the package is complete all the same: sums of responses then come from tables.
+Without a C compiler the package is complete all the same: sums then have torch's forms.
 On x86 there is one library for each kind of processor, chosen at run time. Nothing is imported here
 but the standard library, since the package is not installed yet.
 """
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 import sys
@@ -41,7 +42,9 @@ def _one(compiler: str, kind: str, own: tuple[str, ...], folder: Path) -> Path |
     sources = sorted(str(path) for path in HERE.glob("*.c"))
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / target.name
-        command = [*compiler.split(), *FLAGS, *own, "-o", str(made), *sources, "-lm", "-pthread"]
+        Path(scratch, "constants.h").write_text(header(), encoding="ascii")
+        flags = (*FLAGS, *own, f"-I{scratch}")
+        command = [*compiler.split(), *flags, "-o", str(made), *sources, "-lm", "-pthread"]
         try:
             done = subprocess.run(command, capture_output=True, text=True)
         except OSError as error:
@@ -53,6 +56,23 @@ def _one(compiler: str, kind: str, own: tuple[str, ...], folder: Path) -> Path |
             return None
         made.replace(target)
     return target
+
+
+def header() -> str:
+    """`constants.h`: numbers, and a function for each fit in float32 by Horner's rule."""
+    known = runpy.run_path(str(HERE.parent / "constants.py"))
+    lines = [
+        "#include <math.h>",
+        "#define INLINE static inline __attribute__((always_inline))",
+        f"#define LOOKUP_NODES {known['LOOKUP_NODES']}",
+    ]
+    for name in ("SINE", "COSINE", "RISE", "MOMENT_0", "MOMENT_1"):
+        *lower, highest = known[f"{name}_32"]
+        lines.append(f"INLINE float fit_{name.lower()}(float x) {{")
+        lines.append(f"    float p = {highest!r}f;")
+        lines += [f"    p = fmaf(p, x, {value!r}f);" for value in reversed(lower)]
+        lines.append("    return p;\n}")
+    return "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

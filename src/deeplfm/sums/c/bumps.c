@@ -1,4 +1,4 @@
-/* Sums of first-order bump responses with infinite memory; formulas as in `triton_bump_kernels`.
+/* Sums of first-order bump responses with infinite memory; formulas as in `triton/bump_kernels.py`.
 
        sums[s,n,d] = sum_qj weights[s,d,q,j] prod_p h(x_np - z_qjp; gamma_dp, ell_qp)
 
@@ -252,3 +252,5 @@ int bump_sums_backward(const Job *job, int threads) {
         add_rows(job->by_weights, job->split.chunks, weights, weights, job->by_weights);
     return 1;
 }
+
+long size_of_bumps(void) { return sizeof(Job); }

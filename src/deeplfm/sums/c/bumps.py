@@ -12,20 +12,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.library import ARRAY, INT, LONG, Job, Split, call, split_of
-
-
-class _Bumps(Job):
-    _fields_ = (
-        ("split", Split),
-        *((name, INT) for name in ("inputs", "outputs", "forces", "count")),
-        ("x", ARRAY),
-        *((name, LONG) for name in ("x_s", "x_n", "x_p")),
-        *((name, ARRAY) for name in ("centers", "scale", "decay", "weights", "out", "gradient")),
-        *((name, LONG) for name in ("g_s", "g_n", "g_d")),
-        *((f"by_{name}", ARRAY) for name in ("x", "parameters", "weights")),
-        *((f"by_{name}", ARRAY) for name in ("centers", "scale", "decay")),
-    )
+from deeplfm.sums.c.jobs import Bumps
+from deeplfm.sums.c.library import call, split_of
 
 
 def first_order_bump_sums(
@@ -82,10 +70,10 @@ def bumps_backward(
 
 def _job(
     x: Tensor, centers: Tensor, scale: Tensor, decay: Tensor, weights: Tensor
-) -> tuple[_Bumps, int]:
+) -> tuple[Bumps, int]:
     """What both directions are told, and how many bumps there are."""
     samples, outputs, forces, count = weights.shape
-    job = _Bumps(split_of(x, samples), x.shape[2], outputs, forces, count)
+    job = Bumps(split_of(x, samples), x.shape[2], outputs, forces, count)
     job.fill(x=x, centers=centers, scale=scale, decay=decay, weights=weights)
     job.x_s, job.x_n, job.x_p = x.stride()
     return job, x.numel() * outputs * forces * count

@@ -1,8 +1,8 @@
 """The compiled kernels of the CPU: found, if they were built for this machine, and called.
 
 They are built with the package where there is a C compiler, once for each kind of processor
-(`hatch_build.py`); float32 alone. Without them sums of responses come from tables, made of torch's
-operations. Arguments travel as a structure that begins with a `Split`.
+(`hatch_build.py`); float32 alone. Without them sums have forms made of torch's operations.
+Arguments travel as structures (`jobs`), whose sizes are compared at load.
 """
 
 import ctypes
@@ -16,6 +16,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.sums.c.jobs import ARRAY, JOBS, Job, Split
+from deeplfm.sums.constants import LOOKUP_NODES
 from deeplfm.sums.torch.interpolation import lagrange
 
 logger = logging.getLogger(__name__)
@@ -25,35 +27,12 @@ _TASKS = 8  # that points are divided into, if samples are fewer
 _POINTS = 64  # of a task, at least
 _SMALL = 2**15  # waves or bumps that a second thread would not be worth
 
-INT, LONG, ARRAY = ctypes.c_int, ctypes.c_long, ctypes.c_void_p
-
-NODES = 8  # of an interpolation in `tables.c`
-
-
-class Split(ctypes.Structure):
-    """Sets of inputs, the samples that share each, and how points are divided."""
-
-    _fields_ = (("batches", INT), ("each", INT), ("points", INT), ("chunks", INT))
-
-    @property
-    def tasks(self) -> int:
-        return int(self.batches * self.chunks)
-
 
 def split_of(x: Float[Tensor, "S3 N P"], samples: int) -> Split:
     """The same whatever the number of threads, and so are the bits of sums."""
     batches, points = x.shape[:2]
     chunks = min(math.ceil(_TASKS / batches), math.ceil(points / _POINTS))
     return Split(batches, samples // batches, points, max(1, chunks))
-
-
-class Job(ctypes.Structure):
-    """The arguments of a kernel."""
-
-    def fill(self, **tensors: Tensor | None) -> None:
-        """Where these are, if they are; they must outlive the call."""
-        for name, values in tensors.items():
-            setattr(self, name, None if values is None else values.data_ptr())
 
 
 def call(name: str, job: Job, elements: int) -> None:
@@ -73,18 +52,34 @@ def _library() -> Any:
     kind = KINDS.get(torch.backends.cpu.get_cpu_capability(), "any")
     path = Path(__file__).with_name(f"kernels-{kind}.so")
     if not path.exists():
-        logger.info("no compiled kernels (%s): sums of responses come from tables", path.name)
+        logger.info("no compiled kernels (%s): sums have torch's forms", path.name)
         return None
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:
-        logger.warning("compiled kernels cannot be loaded (%s): tables instead", error)
+        logger.warning("compiled kernels cannot be loaded (%s): torch's forms instead", error)
+        return None
+    if not _has_our_structures(library):
+        logger.warning(
+            "compiled kernels are of other sources (%s): torch's forms instead; "
+            "build them with python -m deeplfm.sums.c.build",
+            path.name,
+        )
         return None
     library.use_threads_of(_threads_of_torch())
-    matrices = lagrange(NODES, (torch.float32, torch.device("cpu")))
+    matrices = lagrange(LOOKUP_NODES, (torch.float32, torch.device("cpu")))
     weights, slopes = (part.mT.contiguous() for part in matrices)
     library.set_weights(ARRAY(weights.data_ptr()), ARRAY(slopes.data_ptr()))
     return library
+
+
+def _has_our_structures(library: Any) -> bool:
+    """Whether every structure has the size that C gives it."""
+    for name, job in JOBS.items():
+        size = getattr(library, f"size_of_{name}", None)
+        if size is None or size() != ctypes.sizeof(job):
+            return False
+    return True
 
 
 def _threads_of_torch() -> ctypes.c_void_p | None:

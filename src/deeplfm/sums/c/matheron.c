@@ -1,4 +1,4 @@
-/* A draw of the posterior in training by Matheron's rule; formulas as in `forces/matheron.py`.
+/* A draw of the posterior in training by Matheron's rule; formulas as in `sums/matheron_draw.py`.
 
        c = sigma c',  c' = L^{-T} b,  b = v' - L^{-1} r
        r = sqrt(2/B) sum_i w_i cos(xi_i s + beta_i) + sqrt(eps) eta
@@ -135,3 +135,5 @@ int matheron(const Matheron *job, int threads) {
     }
     return 1;
 }
+
+long size_of_matheron(void) { return sizeof(Matheron); }

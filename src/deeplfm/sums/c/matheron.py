@@ -1,6 +1,6 @@
-"""`forces.matheron` for few inducing points on a CPU, compiled (`matheron.c`)."""
+"""`sums.matheron_draw` for few inducing points on a CPU, compiled (`matheron.c`)."""
 
-import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -8,38 +8,23 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.library import ARRAY, INT, Job, call
-from deeplfm.sums.torch.matheron import Numbers
-from deeplfm.variational.gaussians import FullGaussian
+from deeplfm.forces.numbers import Numbers
+from deeplfm.sums.c.jobs import GIVEN, KEPT, LEARNT, NUMBERS, Matheron
+from deeplfm.sums.c.library import call
 
 MOST = 256  # inducing points: from there on large products are what counts
 
-_GIVEN = ("z", "ell", "variance", "shift", "log_diagonal", "below", "center", "frame")
-_NUMBERS = ("phase", "xi", "weights", "noise", "eta")
-_KEPT = ("scaled", "gram", "factor", "values", "unscaled", "fine", "turns", "theta", "coefficients")
-_LEARNT = ("z", "ell", "variance", "shift", "log_diagonal", "below")
-
-
-class _Matheron(Job):
-    _fields_ = (
-        *((name, INT) for name in ("forces", "points", "inputs", "samples", "basis")),
-        *((name, INT) for name in ("z_rows", "ell_rows")),
-        *((name, ctypes.c_double) for name in ("jitter", "unit")),
-        *((name, ARRAY) for name in (*_GIVEN, *_NUMBERS, *_KEPT)),
-        *((f"by_{name}", ARRAY) for name in ("theta", "coefficients", *_LEARNT)),
-    )
-
 
 def matheron_draw(
-    z: Float[Tensor, "*Q M P"],
+    z: Float[Tensor, "#Q M P"],
     lengthscale: Float[Tensor, "#Q P"],
     variance: Float[Tensor, "Q"],
-    whitened: FullGaussian,
+    gaussian: Sequence[Tensor],
     jitter: Float[Tensor, ""],
     numbers: Numbers,
 ) -> tuple[Float[Tensor, "1 Q B P"], Float[Tensor, "S Q M"]]:
     """θ and c; float32. c is NaN where a Gram matrix is not positive definite."""
-    *parts, unit = whitened.parts()
+    *parts, unit = gaussian
     theta, coefficients = _Draw.apply(
         z, lengthscale, variance, *parts, *numbers, jitter.item(), unit.item()
     )
@@ -65,7 +50,7 @@ class _Draw(torch.autograd.Function):
             torch.empty_like(tensors[9]),
             like.new_empty(job.samples, forces, points),
         ]
-        job.fill(**dict(zip(_KEPT, kept, strict=True)))
+        job.fill(**dict(zip(KEPT, kept, strict=True)))
         call("matheron", job, points**3)
         ctx.save_for_backward(*tensors, *kept)
         ctx.numbers = (jitter, unit)
@@ -75,22 +60,21 @@ class _Draw(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, by_theta: Tensor, by_coefficients: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        tensors, kept = saved[: len(_GIVEN) + len(_NUMBERS)], saved[-len(_KEPT) :]
+        tensors, kept = saved[: len(GIVEN) + len(NUMBERS)], saved[-len(KEPT) :]
         job = _job(tensors, *ctx.numbers)
         by_theta, by_coefficients = by_theta.contiguous(), by_coefficients.contiguous()
-        by = [torch.zeros_like(part) for part in tensors[: len(_LEARNT)]]
-        job.fill(**dict(zip(_KEPT, kept, strict=True)))
+        by = [torch.zeros_like(part) for part in tensors[: len(LEARNT)]]
+        job.fill(**dict(zip(KEPT, kept, strict=True)))
         job.fill(by_theta=by_theta, by_coefficients=by_coefficients)
-        job.fill(**{f"by_{name}": part for name, part in zip(_LEARNT, by, strict=True)})
+        job.fill(**{f"by_{name}": part for name, part in zip(LEARNT, by, strict=True)})
         call("matheron_backward", job, job.points**3)
         return *by, *([None] * (len(ctx.needs_input_grad) - len(by)))
 
 
-def _job(tensors: Any, jitter: float, unit: float) -> _Matheron:
+def _job(tensors: Any, jitter: float, unit: float) -> Matheron:
     z, ell, variance = tensors[:3]
     xi, weights = tensors[9:11]
-    rows = 1 if z.ndim == 2 else len(z)
     sizes = (len(variance), z.shape[-2], z.shape[-1], len(weights), xi.shape[2])
-    job = _Matheron(*sizes, rows, len(ell), jitter, unit)
-    job.fill(**dict(zip((*_GIVEN, *_NUMBERS), tensors, strict=True)))
+    job = Matheron(*sizes, len(z), len(ell), jitter, unit)
+    job.fill(**dict(zip((*GIVEN, *NUMBERS), tensors, strict=True)))
     return job

@@ -167,16 +167,16 @@ typedef struct {
     const float *omega, *phase, *decay, *sensitivities, *amplitude; /* [QB,P] [QB] [D,P] [D,Q] [S,QB] */
     float *cosine, *sine;                                          /* with gradients: these in turn */
     float *by_omega, *by_decay, *by_sensitivities, *by_amplitude;
-} Turn;
+} WaveWeights;
 
-static double complex answer(const Turn *job, int b, int d) {
+static double complex answer(const WaveWeights *job, int b, int d) {
     int P = job->inputs;
     double complex value = cexp(I * (double)job->phase[b]);
     for (int p = 0; p < P; p++) value /= job->decay[d * P + p] + I * job->omega[b * P + p];
     return value;
 }
 
-int turned(const Turn *job, int threads) {
+int wave_weights(const WaveWeights *job, int threads) {
     (void)threads;
     int Q = job->forces, B = Q * job->count;
     for (int b = 0; b < B; b++)
@@ -194,7 +194,7 @@ int turned(const Turn *job, int threads) {
 }
 
 /* `by_omega`, `by_decay`, `by_sensitivities` and `by_amplitude` start at zero. */
-int turned_backward(const Turn *job, int threads) {
+int wave_weights_backward(const WaveWeights *job, int threads) {
     (void)threads;
     int Q = job->forces, B = Q * job->count, P = job->inputs;
     for (int b = 0; b < B; b++)
@@ -219,3 +219,6 @@ int turned_backward(const Turn *job, int threads) {
         }
     return 1;
 }
+
+long size_of_planes(void) { return sizeof(Job); }
+long size_of_wave_weights(void) { return sizeof(WaveWeights); }

@@ -3,7 +3,7 @@
     sums[s,n,c] = Σ_b cos(ω_b·x_{sn}) cosine[s,b,c] + sin(ω_b·x_{sn}) sine[s,b,c]
     cosine - j sine = sensitivity_{dq} amplitude_{sqb} e^{jβ_{qb}} Π_p 1/(γ_{dp} + jω_{qbp})
 
-`fused.plane_waves` is the first in torch's operations. What is not a node adds to given tensors.
+What is not a node of the graph adds to given tensors.
 """
 
 from collections.abc import Sequence
@@ -14,32 +14,12 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.c.library import ARRAY, INT, LONG, Job, Split, call, split_of
-
-
-class _Planes(Job):
-    _fields_ = (
-        ("split", Split),
-        *((name, INT) for name in ("inputs", "columns", "waves")),
-        ("x", ARRAY),
-        *((name, LONG) for name in ("x_s", "x_n", "x_p")),
-        *((name, ARRAY) for name in ("omega", "cosine", "sine", "out", "gradient")),
-        *((name, LONG) for name in ("g_s", "g_n", "g_c")),
-        *((name, ARRAY) for name in ("by_x", "by_omega", "by_weights")),
-    )
-
-
-class _Turn(Job):
-    _fields_ = (
-        *((name, INT) for name in ("samples", "inputs", "outputs", "forces", "count")),
-        *((name, ARRAY) for name in ("omega", "phase", "decay", "sensitivities", "amplitude")),
-        *((name, ARRAY) for name in ("cosine", "sine")),
-        *((f"by_{name}", ARRAY) for name in ("omega", "decay", "sensitivities", "amplitude")),
-    )
+from deeplfm.sums.c.jobs import Planes, WaveWeights
+from deeplfm.sums.c.library import call, split_of
 
 
 def plane_sum(
-    x: Float[Tensor, "S3 N P"],
+    x: Float[Tensor, "#S N P"],
     frequency: Float[Tensor, "R P"],
     cosine: Float[Tensor, "S R C"],
     sine: Float[Tensor, "S R C"],
@@ -89,16 +69,16 @@ def planes_backward(
     return by_omega[0], by_cosine, by_sine
 
 
-def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[_Planes, int]:
+def _job(x: Tensor, omega: Tensor, cosine: Tensor, sine: Tensor) -> tuple[Planes, int]:
     """What both directions are told, and how many waves there are."""
     _, waves, columns = cosine.shape
-    job = _Planes(split_of(x, len(cosine)), x.shape[2], columns, waves)
+    job = Planes(split_of(x, len(cosine)), x.shape[2], columns, waves)
     job.fill(x=x, omega=omega, cosine=cosine, sine=sine)
     job.x_s, job.x_n, job.x_p = x.stride()
     return job, x.shape[0] * x.shape[1] * waves
 
 
-def turned(
+def wave_weights(
     theta: Float[Tensor, "1 Q B P"],
     phase: Float[Tensor, "1 Q B"],
     decay: Float[Tensor, "D P"],
@@ -107,30 +87,30 @@ def turned(
 ) -> tuple[Float[Tensor, "S W D"], Float[Tensor, "S W D"]]:
     """Weights of cos and sin, W = QB; no node."""
     parts = (theta, phase, decay, sensitivities, amplitude)
-    job = _turn(parts)
+    job = _weights_job(parts)
     shape = (len(amplitude), phase.numel(), len(decay))
     cosine, sine = theta.new_empty(shape), theta.new_empty(shape)
     job.fill(cosine=cosine, sine=sine)
-    call("turned", job, 0)
+    call("wave_weights", job, 0)
     return cosine, sine
 
 
-def turned_backward(
+def wave_weights_backward(
     parts: Sequence[Tensor], by_cosine: Tensor, by_sine: Tensor, by: Sequence[Tensor]
 ) -> None:
     """Gradients in all but the phase, added to `by`."""
-    job = _turn(parts)
+    job = _weights_job(parts)
     job.fill(cosine=by_cosine, sine=by_sine)
     job.by_omega, job.by_decay, job.by_sensitivities, job.by_amplitude = (
         part.data_ptr() for part in by
     )
-    call("turned_backward", job, 0)
+    call("wave_weights_backward", job, 0)
 
 
-def _turn(parts: Sequence[Tensor]) -> _Turn:
+def _weights_job(parts: Sequence[Tensor]) -> WaveWeights:
     theta, phase, decay, sensitivities, amplitude = parts
     _, forces, count, inputs = theta.shape
-    job = _Turn(len(amplitude), inputs, len(decay), forces, count)
+    job = WaveWeights(len(amplitude), inputs, len(decay), forces, count)
     job.fill(omega=theta, phase=phase, decay=decay)
     job.fill(sensitivities=sensitivities, amplitude=amplitude)
     return job

@@ -3,7 +3,7 @@
     f_sd(x) = Σ_j c_sdj Π_p F_p(x_p)_{dj},   F_p(x)_{dj} = Σ_m T_m(u) C_pdmj,   u in (-1, 1)
 
 Along a stretch of a few lengthscales a response is a polynomial of low degree, so all bumps of all
-points are matrix products with few columns. They exist for a piece of the points at a time, in
+points are matrix products with few columns. They exist for a chunk of the points at a time, in
 buffers that are used again, and again in the backward pass.
 """
 
@@ -12,56 +12,16 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.sums.torch.pieces import pieces, room
+from deeplfm.greens_functions import FixedDynamics
+from deeplfm.sums.torch.bump_stretches import Stretch, bumps_at_nodes
+from deeplfm.sums.torch.chunks import chunks, room
 
-MOST = 512  # coefficients of a polynomial
-_PIECE = 2**20  # bumps of one input that exist at a time
-_MARGIN = 1.02  # of the stretch beyond the points: slopes are awkward at its very ends
-
-
-class Stretch(NamedTuple):
-    """Where a polynomial of `size` coefficients stands for a bump."""
-
-    middle: float
-    half: float
-    size: int
-
-    def nodes(self) -> Float[Tensor, " r"]:
-        """Where the bump must be known, float64."""
-        angles = math.pi * (torch.arange(self.size, dtype=torch.float64) + 0.5) / self.size
-        return self.middle + self.half * torch.cos(angles)
-
-
-def stretch(low: float, high: float, scale: float, tolerance: float) -> Stretch | None:
-    """From `low` to `high`, for bumps that change within `scale`; none where it is too long."""
-    half = max(_MARGIN * (high - low) / 2, 1e-3 * scale)
-    width = half / scale
-    if not width < MOST:
-        return None
-    count = coefficients_needed(math.ceil(4 * width) / 4, tolerance)
-    return None if count is None else Stretch((low + high) / 2, half, count)
-
-
-@lru_cache(maxsize=1024)
-def coefficients_needed(width: float, tolerance: float) -> int | None:
-    """For a bump of scale 1 on (-width, width): from its growth on Bernstein ellipses.
-
-    The error is at most 4M ρ^{-r} / (ρ - 1), with |e^{-z²/2}| ≤ M = e^{b²/2} on an ellipse of
-    half-height b = width (ρ - 1/ρ)/2; an oscillating pole of two radians per scale adds e^{2b}.
-    """
-    rho = 1 + np.geomspace(1e-2, 1e2, 200)
-    height = width * (rho - 1 / rho) / 2
-    growth = height**2 / 2 + 2 * np.minimum(height, 1) + np.log(4 / (rho - 1))
-    counts = np.arange(4, MOST + 1)
-    errors = (growth[:, None] - counts * np.log(rho)[:, None]).min(0)
-    enough = np.flatnonzero(errors <= math.log(tolerance))
-    return int(counts[enough[0]]) if len(enough) else None
+_CHUNK = 2**20  # bumps of one input that exist at a time
 
 
 def _polynomials(values: Float[Tensor, "*G r J"]) -> Float[Tensor, "*G r J"]:
@@ -78,6 +38,20 @@ def _transform(count: int) -> Tensor:
 
 
 def polynomial_sum(
+    dynamics: FixedDynamics,
+    x: Float[Tensor, "#S N P"],
+    centers: Float[Tensor, "Q M P"],
+    lengthscale: Float[Tensor, "Q P"],
+    coefficients: Float[Tensor, "S D Q M"],
+) -> Float[Tensor, "S N D"] | None:
+    """f at `x`; none where a stretch is too long for polynomials, or nothing is to be gained."""
+    bumps = bumps_at_nodes(dynamics, x, centers, lengthscale)
+    if bumps is None:
+        return None
+    return sum_of_polynomials(x, coefficients.flatten(2), bumps.values, bumps.stretches)
+
+
+def sum_of_polynomials(
     x: Float[Tensor, "S3 N P"],
     coefficients: Float[Tensor, "S D J"],
     values: Sequence[Float[Tensor, "G _ J"]],
@@ -110,9 +84,9 @@ class _Polynomial(torch.autograd.Function):
         ctx.save_for_backward(x, sums)
         ctx.stretches = stretches
         total = x.new_empty(*sums.shape[:2], x.shape[1], sums.shape[-1])
-        for piece in _pieces(x, stretches, sums.shape[2], 0):
-            (waves,) = piece.waves()
-            total[:, piece.b, piece.n] = piece.by_sample(waves) @ sums[:, piece.b]
+        for chunk in _chunks(x, stretches, sums.shape[2], 0):
+            (waves,) = chunk.waves()
+            total[:, chunk.b, chunk.n] = chunk.by_sample(waves) @ sums[:, chunk.b]
         return total
 
     @staticmethod
@@ -121,12 +95,12 @@ class _Polynomial(torch.autograd.Function):
         x, sums = ctx.saved_tensors
         by_sums = torch.zeros_like(sums)
         by_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        for piece in _pieces(x, ctx.stretches, sums.shape[2], 0):
-            along, (waves,) = gradient[:, piece.b, piece.n], piece.waves()
-            by_sums[:, piece.b] += piece.by_sample(waves).mT @ along
+        for chunk in _chunks(x, ctx.stretches, sums.shape[2], 0):
+            along, (waves,) = gradient[:, chunk.b, chunk.n], chunk.waves()
+            by_sums[:, chunk.b] += chunk.by_sample(waves).mT @ along
             if by_x is not None:
-                by_waves = (along @ sums[:, piece.b].mT).sum(0)
-                by_x[piece.b, piece.n] = piece.slopes([by_waves])
+                by_waves = (along @ sums[:, chunk.b].mT).sum(0)
+                by_x[chunk.b, chunk.n] = chunk.slopes([by_waves])
         return by_x, by_sums, None
 
 
@@ -141,18 +115,18 @@ class _PolynomialSum(torch.autograd.Function):
         ctx.stretches = stretches
         groups, batch, _, count = columns.shape
         total = x.new_empty(groups, batch, x.shape[1], count)
-        for piece in _pieces(x, stretches, bumps[0].shape[1], 2):
-            own = columns[:, piece.b]
-            waves, (product, other) = piece.waves(), piece.buffers
+        for chunk in _chunks(x, stretches, bumps[0].shape[1], 2):
+            own = columns[:, chunk.b]
+            waves, (product, other) = chunk.waves(), chunk.buffers
             torch.mm(waves[0], bumps[0], out=product)
             for p in range(1, len(bumps)):
                 product.mul_(torch.mm(waves[p], bumps[p], out=other))
-            by_output = piece.by_output(product, groups)
+            by_output = chunk.by_output(product, groups)
             if count == 1:
                 by_output.mul_(own[..., 0].transpose(0, 1)[:, None])
-                total[:, piece.b, piece.n, 0] = by_output.sum(-1).permute(2, 0, 1)
+                total[:, chunk.b, chunk.n, 0] = by_output.sum(-1).permute(2, 0, 1)
             else:
-                total[:, piece.b, piece.n] = by_output.permute(2, 0, 1, 3) @ own
+                total[:, chunk.b, chunk.n] = by_output.permute(2, 0, 1, 3) @ own
         return total
 
     @staticmethod
@@ -164,33 +138,33 @@ class _PolynomialSum(torch.autograd.Function):
         by_columns = torch.zeros_like(columns)
         by_bumps = [torch.zeros_like(one) for one in bumps]
         by_x = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        for piece in _pieces(x, ctx.stretches, bumps[0].shape[1], 2 * len(bumps) - 1):
-            along, own = gradient[:, piece.b, piece.n], columns[:, piece.b]
-            waves, by_waves = piece.waves(), []
+        for chunk in _chunks(x, ctx.stretches, bumps[0].shape[1], 2 * len(bumps) - 1):
+            along, own = gradient[:, chunk.b, chunk.n], columns[:, chunk.b]
+            waves, by_waves = chunk.waves(), []
             factors = [
-                torch.mm(waves[p], bump, out=piece.buffers[p]) for p, bump in enumerate(bumps)
+                torch.mm(waves[p], bump, out=chunk.buffers[p]) for p, bump in enumerate(bumps)
             ]
-            later = _later(factors, piece.buffers)
+            later = _later(factors, chunk.buffers)
             if count == 1:
                 weights = along.permute(1, 2, 0, 3)  # samples n G 1
                 by_bump: Tensor | int = own[..., 0].transpose(0, 1).flatten(1)[:, None]
             else:
-                whole = piece.by_output(factors[0] * later[0], groups)
-                by_columns[:, piece.b] += whole.permute(2, 0, 3, 1) @ along
+                whole = chunk.by_output(factors[0] * later[0], groups)
+                by_columns[:, chunk.b] += whole.permute(2, 0, 3, 1) @ along
                 weights, by_bump = (along @ own.mT).permute(1, 2, 0, 3), 1
             for weighted in (factors[0], later[0]):
-                piece.by_output(weighted, groups).mul_(weights)
-            for p, others in enumerate(_all_but_one(factors, later, piece.buffers)):
-                others = piece.by_sample(others)
-                inner = piece.by_sample(waves[p]).mT @ others  # samples r G·J
+                chunk.by_output(weighted, groups).mul_(weights)
+            for p, others in enumerate(_all_but_one(factors, later, chunk.buffers)):
+                others = chunk.by_sample(others)
+                inner = chunk.by_sample(waves[p]).mT @ others  # samples r G·J
                 by_bumps[p] += (inner * by_bump).sum(0)
                 if count == 1 and p == 0:
                     by_own = (inner * bumps[0]).sum(1).view(len(inner), groups, -1)
-                    by_columns[:, piece.b] += by_own.transpose(0, 1)[..., None]
+                    by_columns[:, chunk.b] += by_own.transpose(0, 1)[..., None]
                 if by_x is not None:
                     by_waves.append(others @ (bumps[p] * by_bump).mT)
             if by_x is not None:
-                by_x[piece.b, piece.n] = piece.slopes(by_waves)
+                by_x[chunk.b, chunk.n] = chunk.slopes(by_waves)
         return by_x, by_columns, None, *by_bumps
 
 
@@ -216,7 +190,7 @@ def _all_but_one(
 
 
 class _Grid(NamedTuple):
-    """What all pieces share: θ with cos θ = u at all points [S, N, P], and orders m."""
+    """What all chunks share: θ with cos θ = u at all points [S, N, P], and orders m."""
 
     angles: Tensor
     half: Tensor  # P
@@ -225,7 +199,7 @@ class _Grid(NamedTuple):
     orders: Tensor  # of all inputs side by side
 
 
-class _Piece:
+class _Chunk:
     """Some samples, or some points of one; T_m(u) = cos mθ along each input, and buffers."""
 
     def __init__(self, grid: _Grid, b: slice, n: slice, own: list[Tensor]) -> None:
@@ -266,12 +240,12 @@ def _orders(sizes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return orders
 
 
-def _pieces(x: Tensor, stretches: Sequence[Stretch], width: int, buffers: int) -> Iterator[_Piece]:
+def _chunks(x: Tensor, stretches: Sequence[Stretch], width: int, buffers: int) -> Iterator[_Chunk]:
     middle, half, sizes = zip(*stretches, strict=True)
     of_inputs, orders = x.new_tensor((middle, half)), _orders(sizes, x.dtype)
     angles = torch.acos((x - of_inputs[0]) / of_inputs[1])
     grid = _Grid(angles, of_inputs[1], sizes, orders, orders.sum(0))
-    slices, rows = pieces(x.shape[0], x.shape[1], max(width, len(grid.orders)), _PIECE)
+    slices, rows = chunks(x.shape[0], x.shape[1], max(width, len(grid.orders)), _CHUNK)
     own = room(x, rows, 2 * [len(grid.orders)] + buffers * [width])
     for b, n in slices:
-        yield _Piece(grid, b, n, own)
+        yield _Chunk(grid, b, n, own)

@@ -8,14 +8,14 @@ long that they are yet to come, or forgotten.
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from deeplfm.greens_functions import GreensFunction
+from deeplfm.greens_functions import FixedDynamics
 from deeplfm.sums.torch.bump_lags import TOLERANCE, ends
-from deeplfm.sums.torch.plane_waves import plane_sum
 
 _MOST = 2**11  # frequencies
 _LARGEST = 2**25  # waves of all points
@@ -24,18 +24,27 @@ _LARGEST = 2**25  # waves of all points
 _MARGIN = 1e3
 
 
-def series_sum(
-    g: GreensFunction,
-    x: Float[Tensor, "S3 N 1"],
+class Series(NamedTuple):
+    """Waves about the middle of the points: their frequencies, and the weights of cos and sin."""
+
+    middle: float
+    frequency: Float[Tensor, " K"]
+    cosine: Float[Tensor, "S K D"]
+    sine: Float[Tensor, "S K D"]
+
+
+def series_of(
+    dynamics: FixedDynamics,
+    x: Float[Tensor, "#S N 1"],
     centers: Float[Tensor, "Q M 1"],
     lengthscale: Float[Tensor, "Q 1"],
     coefficients: Float[Tensor, "S D Q M"],
-) -> Float[Tensor, "S N D"] | None:
-    """The sum at `x`, or none where the ODE remembers too long, or nothing is to be gained."""
-    if 0 in centers.shape or g.order == 0:
+) -> Series | None:
+    """The series at `x`; none where the ODE remembers too long, or nothing is to be gained."""
+    if 0 in centers.shape or dynamics.order == 0:
         return None
     scale = lengthscale.detach()
-    slowest = g.poles().detach().real.amin().to(scale)
+    slowest = dynamics.poles().detach().real.amin().to(scale)
     limits = torch.stack([*ends(x), *ends(centers), scale.amin(0), scale.amax(0), slowest[None]])
     low, high, z_low, z_high, shortest, longest, rate = limits[:, 0].tolist()
     if not (bool(limits.isfinite().all()) and min(shortest, rate) > 0):
@@ -43,34 +52,27 @@ def series_sum(
     tolerance = TOLERANCE[x.dtype]
     widths = math.sqrt(2 * math.log(_MARGIN / tolerance))  # of a bump, and of its spectrum
     # Repeated poles forget more slowly: ten times for each is more than their powers of time.
-    memory = math.log(10**g.order / tolerance) / rate
+    memory = math.log(10**dynamics.order / tolerance) / rate
     period = max(high - z_low, z_high - low + memory) + widths * longest
     count = widths / shortest * period / (2 * math.pi) + 2
     if not (count <= _MOST and count * x.shape[0] * x.shape[1] <= _LARGEST):
         return None
     omega = 2 * math.pi / period * torch.arange(int(count), dtype=torch.float64)
     middle = (low + high) / 2
-    cosine, sine = _weights(g, omega, period, centers - middle, lengthscale, coefficients)
-    samples, outputs = coefficients.shape[:2]
-    shape = (len(x), samples // len(x), outputs)
-    columns = [
-        part.to(x.dtype).unflatten(0, shape[:2]).permute(0, 3, 1, 2).flatten(2)
-        for part in (cosine, sine)
-    ]
-    total = plane_sum(x - middle, omega[:, None].to(x.dtype), *columns)
-    by_sample: Tensor = total.unflatten(-1, shape[1:]).transpose(1, 2)
-    return by_sample.flatten(0, 1)
+    cosine, sine = _weights(dynamics, omega, period, centers - middle, lengthscale, coefficients)
+    columns = (part.to(x.dtype).mT.contiguous() for part in (cosine, sine))  # S K D
+    return Series(middle, omega.to(x.dtype), *columns)
 
 
 def _weights(
-    g: GreensFunction,
+    dynamics: FixedDynamics,
     omega: Float[Tensor, " K"],
     period: float,
     centers: Float[Tensor, "Q M 1"],
     lengthscale: Float[Tensor, "Q 1"],
     coefficients: Float[Tensor, "S D Q M"],
 ) -> tuple[Float[Tensor, "S D K"], Float[Tensor, "S D K"]]:
-    """Of the cosine and the sine of each frequency, float64: coefficients of bumps cancel."""
+    """Weights of cos and sin of each frequency, float64: coefficients of bumps cancel."""
     phases = centers.double() * omega  # Q M K
     own = coefficients.double().permute(2, 0, 1, 3).flatten(1, 2)  # Q SD M
     size = lengthscale.double() * (2 * math.sqrt(2 * math.pi) / period)
@@ -80,7 +82,7 @@ def _weights(
         (own @ part * size).sum(0).unflatten(0, coefficients.shape[:2])
         for part in (torch.cos(phases), torch.sin(phases))
     )
-    answer = g.turning(omega)
+    answer = dynamics.frequency_response(omega)
     if answer is None:
         return even, odd
     real, imag = (part[:, 0] for part in answer)  # D K

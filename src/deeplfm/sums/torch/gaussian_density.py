@@ -13,12 +13,10 @@ def gaussian_log_density(
     f: Float[Tensor, "S N D"],
     y: Float[Tensor, "N D"],
     observed: Bool[Tensor, "N D"],
-    variance: Float[Tensor, "*D2"],
+    variance: Float[Tensor, " D"],
     scale: float,
 ) -> Float[Tensor, ""]:
     """scale · Σ_{nd} mean_s log N(y; f, σ²) over what was observed, as one node of the graph."""
-    if variance.shape != y.shape[-1:]:  # one for all outputs
-        variance = variance.expand(y.shape[-1])
     total: Tensor = _LogDensity.apply(f, y, observed, variance, scale)
     return total
 

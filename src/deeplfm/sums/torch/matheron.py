@@ -9,6 +9,7 @@ has L in it is float64. Nothing waits for the device.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -16,46 +17,15 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from deeplfm.randomness import normal, uniform
+from deeplfm.forces.numbers import Numbers
 from deeplfm.variational.gaussian_formulas import full_draw, full_draw_gradients
-from deeplfm.variational.gaussians import FullGaussian
-
-
-class Numbers(NamedTuple):
-    """The random numbers of a draw: standard normal, but for the phases."""
-
-    phase: Float[Tensor, "1 Q B"]
-    xi: Float[Tensor, "1 Q B P"]
-    weights: Float[Tensor, "S Q B"]
-    whitened: Float[Tensor, "Q M S"]
-    eta: Float[Tensor, "Q M S"]
-
-
-def random_numbers(
-    samples: int,
-    basis: int,
-    values: Float[Tensor, "Q M"],
-    inputs: int,
-    generator: torch.Generator | None,
-) -> Numbers:
-    """For draws of such values at inducing inputs."""
-    forces, points = values.shape
-    sizes = (forces * basis * inputs, samples * forces * basis, *[forces * points * samples] * 2)
-    xi, weights, whitened, eta = normal((sum(sizes),), generator, values).split(sizes)
-    return Numbers(
-        uniform((1, forces, basis), generator, values, 2 * math.pi),
-        xi.view(1, forces, basis, inputs),
-        weights.view(samples, forces, basis),
-        whitened.view(forces, points, samples),
-        eta.view(forces, points, samples),
-    )
 
 
 def matheron_draw(
-    z: Float[Tensor, "*Q M P"],
+    z: Float[Tensor, "#Q M P"],
     lengthscale: Float[Tensor, "#Q P"],
     variance: Float[Tensor, "Q"],
-    whitened: FullGaussian,
+    gaussian: Sequence[Tensor],
     jitter: Float[Tensor, ""],
     numbers: Numbers,
 ) -> tuple[Float[Tensor, "1 Q B P"], Float[Tensor, "S Q M"]]:
@@ -63,9 +33,7 @@ def matheron_draw(
 
     Forces with the same Z and ℓ are one set: their Gram matrix is made once.
     """
-    theta, coefficients = _Matheron.apply(
-        z, lengthscale, variance, *whitened.parts(), jitter, numbers
-    )
+    theta, coefficients = _Matheron.apply(z, lengthscale, variance, *gaussian, jitter, numbers)
     return theta, coefficients
 
 

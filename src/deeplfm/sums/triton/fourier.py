@@ -1,180 +1,247 @@
-"""Sums of waves along one input at a time, each point on its own side of the origin.
+"""A Fourier layer of first order that starts from rest, summed over its inputs.
 
-    sums[s,n,d,p] = Σ_r (cos φ - 1)·even[c,s,d,p,r] + sin φ·odd[c,s,d,p,r],   φ = ω_{gpr} x_{snp}
+    f[s,n,d] = offset_d + Σ_{qr} Φ'[n,d,qr]·cosine[s,d,qr] + Φ''[n,d,qr]·sine[s,d,qr]
+    Φ = Σ_p |amplitude_{gpq}|/√R · wave(x_p; γ_{gp}, ω_{gqrp})   (`layers.fourier`)
 
-c is 1 where x < 0, else 0; g is d, or 0 where all outputs have the same frequencies. One warp takes
-a block of points and walks over r; gradients over points are written per block and summed after.
+Inputs that each sample has for itself go through one kernel that keeps no wave; those that all
+samples share give the features Φ once, a factor of one product with the weights of all samples.
 """
 
-from typing import Any, no_type_check
+import math
+from typing import Any, NamedTuple
 
 import torch
-import triton
-import triton.language as tl
 from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from deeplfm.sums.triton import fourier_kernels as kernels
 from deeplfm.sums.triton.blocks import block_of, blocks
-from deeplfm.sums.triton.features import wave_features
-from deeplfm.sums.triton.maths import half_waves, turns
+
+_ROWS, _WAVES = 8, 32  # of a tile of features
+_KEPT = 2**24  # features, kept for the backward pass: more are made again
+_BLOCK = 128
 
 
-def fourier_sums(
-    x: Float[Tensor, "S3 N P"],
-    omega: Float[Tensor, "G P R"],
-    even: Float[Tensor, "C S D P R"],
-    odd: Float[Tensor, "C S D P R"],
-) -> Float[Tensor, "S N D P"]:
-    """G is 1 or D. With inputs that all samples share, the waves are made once: S3 = 1."""
-    if len(x) == 1 and even.shape[1] > 1:
-        return _shared(x, omega, even, odd)
-    total: Tensor = _FourierSums.apply(x, omega, even, odd)
+def first_order_fourier_sum(
+    x: Float[Tensor, "S N P1"] | None,
+    shared: Float[Tensor, "N P2"] | None,
+    omega: Float[Tensor, "G Q R P"],
+    decay: Float[Tensor, "G P"],
+    amplitude: Float[Tensor, "G P Q"],
+    weights: Float[Tensor, "S D F"],
+    offset: Float[Tensor, " D"],
+) -> Float[Tensor, "S N D"]:
+    """P = P1 + P2, F = 2QR: cosine and sine weights of each force; G is 1 or D.
+
+    The sign of an amplitude does not count.
+    """
+    total: Tensor = _FromRest.apply(x, shared, omega, decay, amplitude, weights, offset)
     return total
 
 
-def _shared(x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-    """One product per input and group: waves [N, 2CR] by weights [2CR, S·D/G]."""
-    sides, samples, outputs, inputs, count = even.shape
-    groups = len(omega)
-    waves = wave_features(x.permute(2, 1, 0), omega.flatten(0, 1)[..., None], sides)
-    weights = torch.stack((even, odd), dim=1)  # C 2 S D P R
-    weights = weights.unflatten(3, (groups, outputs // groups)).permute(3, 5, 0, 1, 6, 2, 4)
-    weights = weights.reshape(groups * inputs, 2 * sides * count, -1)
-    total: Tensor = (waves @ weights).unflatten(0, (groups, inputs)).unflatten(-1, (samples, -1))
-    return total.permute(3, 2, 0, 4, 1).reshape(samples, x.shape[1], outputs, inputs)
+class _Sizes(NamedTuple):
+    groups: int
+    forces: int
+    waves: int  # of a force
+    inputs: int
+    own: int  # of the inputs, those of each sample
+    samples: int
+    outputs: int
+
+    @property
+    def constants(self) -> dict[str, int]:
+        return {"P": self.inputs, "OWN": self.own, "Q": self.forces, "R": self.waves}
 
 
-class _FourierSums(torch.autograd.Function):
-    """Keeps its arguments only."""
+class _FromRest(torch.autograd.Function):
+    """Keeps its arguments, and the features where they are few."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, omega: Tensor, even: Tensor, odd: Tensor) -> Tensor:
-        omega, even, odd = (part.contiguous() for part in (omega, even, odd))
-        ctx.save_for_backward(x, omega, even, odd)
-        sides, samples, outputs, inputs, count = even.shape
+    def forward(
+        ctx: Any,
+        x: Tensor | None,
+        shared: Tensor | None,
+        omega: Tensor,
+        decay: Tensor,
+        amplitude: Tensor,
+        weights: Tensor,
+        offset: Tensor,
+    ) -> Tensor:
+        decay, weights = decay.contiguous(), weights.contiguous()
+        size = ctx.size = _sizes(x, omega, weights)
+        table = _table(size, omega, decay, amplitude)
+        known = waves = None
+        if shared is not None:
+            waves = _features(size, shared, table, decay)
+            known = _product(size, waves, weights)
+            waves = waves if waves.numel() <= _KEPT else None
+        ctx.save_for_backward(x, shared, omega, decay, amplitude, weights, table, waves)
+        if x is None:
+            return offset.expand(size.samples, 0, -1) if known is None else known + offset
         points = x.shape[1]
-        total = x.new_empty(samples, points, outputs, inputs)
-        if total.numel():
-            block = block_of(points, samples * outputs * inputs, 256)
-            _forward[(samples * outputs * inputs, blocks(points, block))](
-                *(x, omega, even, odd, total),
-                *(points, *x.stride(), even[0].numel()),
-                G=len(omega),
-                D=outputs,
-                P=inputs,
-                R=count,
-                C=sides,
-                BLOCK=block,
-                num_warps=1,
-            )
+        total = x.new_empty(size.samples, points, size.outputs)
+        rows = size.samples * size.outputs
+        block = block_of(points, rows, 128)
+        kernels.forward[(rows, blocks(points, block))](
+            *(x, table, decay, weights, offset, x if known is None else known, total),
+            *(points, *x.stride(), *((0, 0, 0) if known is None else known.stride())),
+            G=size.groups,
+            D=size.outputs,
+            **size.constants,
+            KNOWN=known is not None,
+            BLOCK=block,
+            num_warps=1,
+        )
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, omega, even, odd = ctx.saved_tensors
-        sides, samples, outputs, inputs, count = even.shape
-        points = x.shape[1]
-        if gradient.numel() * count == 0:
-            return tuple(torch.zeros_like(part) for part in (x, omega, even, odd))
-        block = block_of(points, samples * outputs * inputs, 256)
-        pieces = blocks(points, block)
-        # Each output and each block has sums of its own, added up after: the same bits every time.
-        by_x = x.new_empty(outputs, samples, points, inputs)
-        sums = x.new_empty(pieces, 2 * sides + 1, samples, outputs, inputs, count)
-        _backward[(samples * outputs * inputs, pieces)](
-            *(x, omega, even, odd, gradient, by_x, sums),
-            *(points, *x.stride(), *gradient.stride(), even[0].numel(), samples),
-            G=len(omega),
-            D=outputs,
-            P=inputs,
-            R=count,
-            C=sides,
-            WITH_X=ctx.needs_input_grad[0],
-            BLOCK=block,
-            num_warps=1,
+        x, shared, omega, decay, amplitude, weights, table, waves = ctx.saved_tensors
+        size: _Sizes = ctx.size
+        by_x = by_shared = by_weights = None
+        own = alike = decay  # sums of gradients, where there are such inputs
+        if x is not None:
+            by_x, by_weights, own = _own_gradients(size, x, table, decay, weights, gradient)
+        tail = 1
+        if shared is not None:
+            waves = _features(size, shared, table, decay) if waves is None else waves
+            columns = _columns(size, gradient)
+            by_weights = _weight_gradients(size, columns, waves, by_weights)
+            by_waves = _feature_gradients(size, columns, weights)
+            with_x = ctx.needs_input_grad[1]
+            by_shared, alike = _shared_gradients(size, shared, table, decay, by_waves, with_x)
+            tail = alike.shape[-1] - 3 * size.forces * size.waves
+        by_omega = omega.new_empty(omega.shape)
+        by_decay, by_amplitude = torch.empty_like(decay), decay.new_empty(amplitude.shape)
+        kernels.respond_backward[(decay.numel(),)](
+            *(omega, decay, amplitude, own, alike, by_omega, by_decay, by_amplitude),
+            *(*omega.stride(), *amplitude.stride()),
+            **size.constants,
+            ROOT=1 / math.sqrt(size.waves),
+            TAIL=tail,
+            BLOCK=_BLOCK,
         )
-        total = sums[0] if pieces == 1 else sums.sum(0)
-        by_even, by_odd, by_omega = total.split((sides, sides, 1))
-        over = (0, 1) if len(omega) > 1 else (0, 1, 2)
-        return (
-            by_x.sum(0) if ctx.needs_input_grad[0] else None,
-            by_omega.sum(over).reshape(omega.shape),
-            by_even,
-            by_odd,
-        )
+        # Where each output has waves of its own, the sums over points are there already.
+        ready = x is not None and size.groups == size.outputs
+        by_offset = own[:, 0, -1] if ready else gradient.sum((0, 1))
+        return by_x, by_shared, by_omega, by_decay, by_amplitude, by_weights, by_offset
 
 
-@triton.jit
-@no_type_check
-def _forward(
-    x_ptr, omega_ptr, even_ptr, odd_ptr, out_ptr,
-    points, x_s, x_n, x_p, other_side,
-    G: tl.constexpr, D: tl.constexpr, P: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-    BLOCK: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    p, d, s = row % P, row // P % D, row // (P * D)
-    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = n < points
-    x = tl.load(x_ptr + s * x_s + n * x_n + p * x_p, mask=inside, other=0.0)
-    before = x < 0
-    omega_ptr += (d % G * P + p) * R
-    even_ptr += row * R
-    odd_ptr += row * R
-    total = tl.zeros([BLOCK], x.dtype)
-    for r in range(R):
-        high, low = turns(tl.load(omega_ptr + r))
-        versine, wave = half_waves(x, high, low)
-        even, odd = tl.load(even_ptr + r), tl.load(odd_ptr + r)
-        if C == 2:
-            even = tl.where(before, tl.load(even_ptr + other_side + r), even)
-            odd = tl.where(before, tl.load(odd_ptr + other_side + r), odd)
-        total += wave * odd - versine * even
-    out = (s * points + n) * (D * P) + d * P + p
-    tl.store(out_ptr + out, 2 * total, mask=inside)
+def _sizes(x: Tensor | None, omega: Tensor, weights: Tensor) -> _Sizes:
+    groups, forces, waves, inputs = omega.shape
+    samples, outputs, _ = weights.shape
+    own = 0 if x is None else x.shape[2]
+    return _Sizes(groups, forces, waves, inputs, own, samples, outputs)
 
 
-@triton.jit
-@no_type_check
-def _backward(
-    x_ptr, omega_ptr, even_ptr, odd_ptr, gradient_ptr, by_x_ptr, sums_ptr,
-    points, x_s, x_n, x_p, g_s, g_n, g_d, g_p, other_side, samples,
-    G: tl.constexpr, D: tl.constexpr, P: tl.constexpr, R: tl.constexpr, C: tl.constexpr,
-    WITH_X: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64)
-    p, d, s = row % P, row // P % D, row // (P * D)
-    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = n < points
-    x = tl.load(x_ptr + s * x_s + n * x_n + p * x_p, mask=inside, other=0.0)
-    at = s * g_s + n * g_n + d * g_d + p * g_p
-    gradient = 2 * tl.load(gradient_ptr + at, mask=inside, other=0.0)
-    before = x < 0
-    here, there = gradient, gradient
-    if C == 2:
-        here, there = tl.where(before, 0.0, gradient), tl.where(before, gradient, 0.0)
-    omega_ptr += (d % G * P + p) * R
-    even_ptr += row * R
-    odd_ptr += row * R
-    sums_ptr += tl.program_id(1).to(tl.int64) * (2 * C + 1) * other_side + row * R
-    by_x = tl.zeros([BLOCK], x.dtype)
-    for r in range(R):
-        omega = tl.load(omega_ptr + r)
-        high, low = turns(omega)
-        versine, wave = half_waves(x, high, low)
-        even, odd = tl.load(even_ptr + r), tl.load(odd_ptr + r)
-        tl.store(sums_ptr + r, -tl.sum(here * versine))
-        tl.store(sums_ptr + C * other_side + r, tl.sum(here * wave))
-        if C == 2:
-            even = tl.where(before, tl.load(even_ptr + other_side + r), even)
-            odd = tl.where(before, tl.load(odd_ptr + other_side + r), odd)
-            tl.store(sums_ptr + other_side + r, -tl.sum(there * versine))
-            tl.store(sums_ptr + 3 * other_side + r, tl.sum(there * wave))
-        slope = gradient * ((0.5 - versine) * odd - wave * even)
-        tl.store(sums_ptr + 2 * C * other_side + r, tl.sum(slope * x))
-        by_x += slope * omega
-    if WITH_X:
-        out = ((d * samples + s) * points + n) * P + p
-        tl.store(by_x_ptr + out, by_x, mask=inside)
+def _table(size: _Sizes, omega: Tensor, decay: Tensor, amplitude: Tensor) -> Tensor:
+    count = size.forces * size.waves
+    table = decay.new_empty(size.groups, size.inputs, 5, count)
+    kernels.respond[(size.groups * size.inputs, blocks(count, _BLOCK))](
+        *(omega, decay, amplitude, table),
+        *(*omega.stride(), *amplitude.stride()),
+        P=size.inputs,
+        Q=size.forces,
+        R=size.waves,
+        ROOT=1 / math.sqrt(size.waves),  # a number of full precision
+        BLOCK=_BLOCK,
+    )
+    return table
+
+
+def _features(size: _Sizes, shared: Tensor, table: Tensor, decay: Tensor) -> Tensor:
+    count, points = size.forces * size.waves, len(shared)
+    features = shared.new_empty(size.groups, points, 2 * count)
+    kernels.features[(size.groups, blocks(points, _ROWS), blocks(count, _WAVES))](
+        *(shared, table, decay, features),
+        *(points, *shared.stride()),
+        **size.constants,
+        ROWS=_ROWS,
+        WAVES=_WAVES,
+        num_warps=1,
+    )
+    return features
+
+
+def _product(size: _Sizes, waves: Tensor, weights: Tensor) -> Tensor:
+    """[S, N, D], in whatever order the product leaves it."""
+    if size.groups == 1:
+        flat = waves[0] @ weights.flatten(0, 1).mT
+        return flat.reshape(-1, size.samples, size.outputs).transpose(0, 1)
+    product = torch.bmm(waves, weights.permute(1, 2, 0))  # D N S
+    return product.permute(2, 1, 0)
+
+
+def _columns(size: _Sizes, gradient: Tensor) -> Tensor:
+    """The gradient of the product, [G, N, SD/G]."""
+    if size.groups == 1:
+        return gradient.transpose(0, 1).flatten(1)[None]
+    return gradient.permute(2, 1, 0)
+
+
+def _weight_gradients(size: _Sizes, columns: Tensor, waves: Tensor, known: Tensor | None) -> Tensor:
+    """[S, D, F], added to those of the samples' own inputs."""
+    shape = (size.samples, size.outputs, waves.shape[-1])
+    if size.groups == 1:
+        left, right = columns[0].mT, waves[0]
+        flat = left @ right if known is None else torch.addmm(known.flatten(0, 1), left, right)
+        return flat.reshape(shape)
+    if known is None:
+        return torch.bmm(columns.mT, waves).transpose(0, 1)
+    return torch.baddbmm(known.transpose(0, 1), columns.mT, waves).transpose(0, 1)
+
+
+def _feature_gradients(size: _Sizes, columns: Tensor, weights: Tensor) -> Tensor:
+    """[G, N, F]."""
+    if size.groups == 1:
+        return (columns[0] @ weights.flatten(0, 1))[None]
+    return torch.bmm(columns, weights.transpose(0, 1))
+
+
+def _own_gradients(
+    size: _Sizes, x: Tensor, table: Tensor, decay: Tensor, weights: Tensor, gradient: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    points, count = x.shape[1], size.forces * size.waves
+    rows = size.samples * size.outputs * size.own
+    block = block_of(points, rows, 256)
+    pieces = blocks(points, block)
+    # Each output and each block has sums of its own, added up after: the same bits every time.
+    by_x = x.new_empty(size.outputs, size.samples, points, size.own)
+    by_weights = x.new_empty(pieces, size.samples, size.outputs, size.own, 2 * count)
+    sums = x.new_empty(pieces * size.samples, size.outputs, size.own, 3 * count + 2)
+    kernels.backward[(rows, pieces)](
+        *(x, table, decay, weights, gradient, by_x, by_weights, sums),
+        *(points, *x.stride(), *gradient.stride(), size.samples),
+        G=size.groups,
+        D=size.outputs,
+        **size.constants,
+        BLOCK=block,
+        num_warps=1,
+    )
+    return (
+        by_x[0] if size.outputs == 1 else by_x.sum(0),
+        by_weights[0, :, :, 0] if pieces * size.own == 1 else by_weights.sum((0, 3)),
+        sums.sum(0 if size.groups > 1 else (0, 1)).reshape(size.groups, size.own, -1),
+    )
+
+
+def _shared_gradients(
+    size: _Sizes, shared: Tensor, table: Tensor, decay: Tensor, gradient: Tensor, with_x: bool
+) -> tuple[Tensor | None, Tensor]:
+    points, count = len(shared), size.forces * size.waves
+    inputs, columns = size.inputs - size.own, blocks(count, _WAVES)
+    rows = blocks(points, _ROWS)
+    by_x = shared.new_empty(columns * size.groups, points, inputs) if with_x else shared
+    sums = shared.new_empty(rows, size.groups, inputs, 3 * count + columns)
+    kernels.features_backward[(size.groups, rows, columns)](
+        *(shared, table, decay, gradient, by_x, sums),
+        *(points, *shared.stride(), *gradient.stride()),
+        **size.constants,
+        WITH_X=with_x,
+        ROWS=_ROWS,
+        WAVES=_WAVES,
+        num_warps=1,
+    )
+    return by_x.sum(0) if with_x else None, sums.sum(0)
