@@ -33,6 +33,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/closed_forms.py $(SMOKE)
 	$(BIN)/python benchmarks/start.py $(SMOKE) --out build/bench/start.json
 	$(BIN)/python benchmarks/steps.py $(SMOKE) --out build/bench/steps.json
+	$(BIN)/python benchmarks/sums.py $(SMOKE) --out build/bench/sums.json
 	$(BIN)/python benchmarks/scaling.py $(SMOKE) --out build/bench/scaling.json --figure build/bench/scaling.svg
 
 format: .venv/installed-dev
@@ -47,8 +48,8 @@ clean:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "deeplfm needs Python 3.11 or newer; set PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 
-NATIVE := $(wildcard src/deeplfm/sums/c/*.[ch])
-.venv/installed: pyproject.toml constraints.txt hatch_build.py $(NATIVE) | .venv/bin/python
+KERNELS := $(wildcard src/deeplfm/sums/c/*.[ch]) src/deeplfm/sums/constants.py
+.venv/installed: pyproject.toml constraints.txt hatch_build.py $(KERNELS) | .venv/bin/python
 	$(PIP) install --constraint constraints.txt torch
 	$(PIP) install --constraint constraints.txt --editable .
 	touch $@

@@ -7,7 +7,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from packaging.tags import sys_tags
 
-NATIVE = "src/deeplfm/sums/c"
+FOLDER = "src/deeplfm/sums/c"
 
 
 class KernelHook(BuildHookInterface):
@@ -18,9 +18,9 @@ class KernelHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel":
             return
-        libraries = runpy.run_path(str(Path(self.root, NATIVE, "build.py")))["build"]()
+        libraries = runpy.run_path(str(Path(self.root, FOLDER, "build.py")))["build"]()
         if libraries:
             system = next(tag.platform for tag in sys_tags())
             build_data["pure_python"] = False
             build_data["tag"] = f"py3-none-{system}"
-            build_data["artifacts"] += [f"{NATIVE}/{path.name}" for path in libraries]
+            build_data["artifacts"] += [f"{FOLDER}/{path.name}" for path in libraries]

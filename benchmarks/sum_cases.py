@@ -87,13 +87,15 @@ def fourier(
     return make
 
 
-def forces(points: int, inputs: int, outputs: int) -> Callable[[Maker], tuple[Any, ...]]:
-    """The last layer of DLFM-VIP: a drawn force through ODEs of first order."""
+def forces(
+    points: int, inputs: int, outputs: int, *, own: bool = True
+) -> Callable[[Maker], tuple[Any, ...]]:
+    """A layer of DLFM-VIP: a drawn force through ODEs of first order."""
 
     def make(m: Maker) -> tuple[Any, ...]:
         return (
             m.ode(dlfm.FirstOrder(3.0), outputs, inputs),
-            m.rand(m.samples, points, inputs),
+            m.rand(m.samples if own else 1, points, inputs),
             m.rand(1, 1, WAVES, inputs, low=-4.0, high=4.0),
             m.rand(1, 1, WAVES, low=0.0, high=6.0, learn=False),
             m.rand(m.samples, 1, WAVES),
@@ -189,6 +191,9 @@ CASES: dict[str, Case] = {
     "physio, layer 1": Case(sums.fourier_sum, fourier(FIRST, 1000, 0, 1, 3)),
     "protein, layer 2": Case(sums.fourier_sum, fourier(FIRST, 200, 3, 9, 1)),
     "physio, forces": Case(sums.force_response_sum, forces(1000, 3, 3), options=APPROXIMATE),
+    "physio, forces of layer 1": Case(
+        sums.force_response_sum, forces(1000, 1, 3, own=False), options=APPROXIMATE
+    ),
     "toy, forces": Case(sums.force_response_sum, forces(500, 3, 1), options=APPROXIMATE),
     "physio, bumps": Case(sums.bump_sum, bumps(FIRST, 1000, 3, 3, own=True), options=APPROXIMATE),
     "physio, predicted bumps": Case(
@@ -208,6 +213,7 @@ CASES: dict[str, Case] = {
     "physio, waves": Case(sums.plane_wave_sum, planes(1000, 3, 3, own=True)),
     "toy, waves": Case(sums.plane_wave_sum, planes(500, 3, 1, own=True)),
     "100 inducing points": Case(sums.matheron_draw, matheron(1, 100, 3)),
+    "50 inducing points": Case(sums.matheron_draw, matheron(1, 50, 1)),
     "3 forces of 100 points": Case(sums.matheron_draw, matheron(3, 100, 3)),
     "1000 rows": Case(sums.bumps_at, every_bump(1000), gradients=False, devices=("cpu",)),
     "physio, density": Case(sums.gaussian_density, density(1000, 3)),

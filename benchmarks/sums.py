@@ -3,7 +3,8 @@
 `python benchmarks/sums.py [--device cuda] [--smoke] [--out sums.json]`, then
 `python benchmarks/sums.py --page docs/sums.md results/speed/sums-*.json`. Forward and backward
 together, candidates in turn, medians; on CUDA as recorded graphs, where they can be. The next best
-is what would be taken without the candidate: those after it, or the plain form.
+is what would be taken without the candidate: those after it, or the plain form (for a candidate of
+torch, without any of C: it is for machines that have no compiler).
 """
 
 import argparse
@@ -16,31 +17,39 @@ from typing import Any
 
 import torch
 
-from deeplfm.sums import SUMS, Candidate
+from deeplfm.sums import SUMS, Backend, Candidate
+from deeplfm.sums.candidate import handed_on
 from sum_cases import CASES, Case, Maker
 
+SECONDS = 5.0  # of a case, from which on three rounds must do
 WORTH = 1.3  # times as fast as the next best, at some shape
 Row = dict[str, Any]
 
 
-def runner(case: Case, form: Candidate | None, device: str) -> Callable[[], Any] | None:
+PLAIN, WITHOUT_C = "plain", "plain, without C"
+
+
+def plain_form(case: Case, backend: Backend) -> Candidate:
+    """The plain form, whose own sums take what the backend allows."""
+    return Candidate(
+        "plain",
+        PLAIN,
+        lambda *a, **o: case.of.plain(*a, **handed_on(case.of.plain, backend, o)),
+        lambda *_, **__: True,
+    )
+
+
+def runner(case: Case, form: Candidate, device: str) -> Callable[[], Any] | None:
     """One evaluation with its gradients; none where the candidate passes these arguments on."""
     samples = case.samples or (10 if device == "cpu" else 100)
     maker = Maker(device, case.dtype, samples)
     arguments = case.make(maker)
-    backend = "plain" if form is None else form.family
-    if form is not None:
-        if not form.may(backend, case.dtype, torch.device(device)):
-            return None
-        if not form.fits(*arguments, **case.options):
-            return None
+    may = form.may(form.family, case.dtype, torch.device(device))
+    if not may or not form.fits(*arguments, **case.options):
+        return None
 
     def run() -> Any:
-        total = (
-            case.of.by("plain", *arguments, **case.options)
-            if form is None
-            else form(backend, arguments, case.options)
-        )
+        total = form(form.family, arguments, case.options)
         if total is None or not case.gradients:
             return total
         parts = total if isinstance(total, tuple) else (total,)
@@ -74,7 +83,10 @@ def milliseconds(runs: dict[str, Callable[[], Any]], device: str, rounds: int) -
     if device == "cuda":
         runs = {name: recorded(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(rounds):
+    begun = time.perf_counter()
+    for number in range(rounds):
+        if number >= 3 and time.perf_counter() - begun > SECONDS:
+            break
         for name, run in runs.items():
             started = time.perf_counter()
             run()
@@ -85,26 +97,29 @@ def milliseconds(runs: dict[str, Callable[[], Any]], device: str, rounds: int) -
 
 
 def measured(name: str, case: Case, device: str, rounds: int) -> list[Row]:
-    forms: dict[str, Candidate | None] = {each.name: each for each in case.of.candidates}
-    made = {label: runner(case, form, device) for label, form in {**forms, "plain": None}.items()}
+    forms = {each.name: each for each in case.of.candidates}
+    forms |= {PLAIN: plain_form(case, "auto"), WITHOUT_C: plain_form(case, "torch")}
+    made = {label: runner(case, form, device) for label, form in forms.items()}
     runs = {label: run for label, run in made.items() if run is not None}
     with torch.set_grad_enabled(case.gradients):
         found = milliseconds(runs, device, rounds)
-    order = list(found)
+    order = [label for label in found if label not in (PLAIN, WITHOUT_C)]
     rows = []
     for place, label in enumerate(order):
-        others = [found[other] for other in order[place + 1 :]]
-        form = forms.get(label)
+        last = WITHOUT_C if forms[label].family == "torch" else PLAIN
+        others = [found[other] for other in (*order[place + 1 :], last)]
         rows.append(
             {
                 "sum": case.of.__name__,
                 "candidate": label,
-                "family": "plain" if form is None else form.family,
+                "family": forms[label].family,
                 "shape": name,
                 "device": device,
                 "dtype": str(case.dtype).removeprefix("torch."),
                 "ms": found[label],
-                "gain": min(others) / found[label] if others else None,
+                "gain": min(others) / found[label],
+                "threads": torch.get_num_threads(),
+                "torch": torch.__version__,
             }
         )
     return rows
@@ -126,9 +141,7 @@ def page(rows: list[Row]) -> str:
     for each in SUMS:
         for form in each.candidates:
             known = [
-                row
-                for row in rows
-                if row["sum"] == each.__name__ and row["candidate"] == form.name and row["gain"]
+                row for row in rows if row["sum"] == each.__name__ and row["candidate"] == form.name
             ]
             if not known:
                 lines.append(f"| `{each.__name__}` | `{form.name}` | {form.family} | | | | | | |")
@@ -163,8 +176,10 @@ def main() -> None:
         rows += measured(name, CASES[name], options.device, 1 if options.smoke else options.rounds)
         for row in rows[-8:]:
             if row["shape"] == name:
-                gain = "" if row["gain"] is None else f"{row['gain']:.2f}"
-                print(f"{row['sum']:20} {name:36} {row['candidate']:18} {row['ms']:9.3f} {gain}")
+                print(
+                    f"{row['sum']:20} {name:36} {row['candidate']:18} {row['ms']:9.3f} "
+                    f"{row['gain']:.2f}"
+                )
     if options.out is not None:
         options.out.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -1,7 +1,8 @@
 """How Sphinx builds these pages: `sphinx-build -W --keep-going -b html docs build/docs`.
 
 Every code cell runs while building, and an error in one fails the build. Docstrings of the package
-are plain text: a hook turns each into paragraphs and literal blocks, which no markup can break.
+are plain text: a hook turns each into paragraphs, lists of arguments under their heads (Args,
+Shapes, Example) and literal blocks, which no markup can break.
 """
 
 import importlib.metadata
@@ -64,7 +65,7 @@ def _listed(block: list[str]) -> list[tuple[str, str]] | None:
     """`name:  text` pairs, whose texts may run over indented lines; None for anything else."""
     found: list[tuple[str, str]] = []
     for line in block:
-        head = re.match(r"([\w, ]+): +(\S.*)$", line)
+        head = re.match(r"(\w[\w, ()]*): +(\S.*)$", line)
         if head and not line.startswith(" "):
             found.append((head[1], head[2]))
         elif line.startswith(" ") and found:
@@ -77,12 +78,18 @@ def _listed(block: list[str]) -> list[tuple[str, str]] | None:
 def plain_docstring(
     _app: Any, _what: str, _name: str, _object: Any, _options: Any, lines: list[str]
 ) -> None:
-    """Each paragraph as text, as a list of arguments, or word for word."""
+    """Each paragraph as text, as a list of arguments, or word for word; sections have a head."""
     blocks = [block.split("\n") for block in re.split(r"\n\s*\n", "\n".join(lines).strip("\n"))]
     made: list[str] = []
-    for block in blocks:
+    for whole in blocks:
+        block, section = whole, re.fullmatch(r"(Args|Shapes|Example):", whole[0])
+        if section:  # its lines stand four deep
+            made += [f"**{section[1]}**", ""]
+            block = [line[4:] for line in whole[1:]]
         pairs = _listed(block)
-        if pairs is not None and _is_aligned(block):
+        if section and section[1] == "Example":
+            made += ["::", "", *(f"    {line}" for line in block)]
+        elif pairs is not None and (section or _is_aligned(block)):
             for name, text in pairs:
                 made += [f"{_inline(name)}", f"    {_inline(text)}"]
         elif _is_aligned(block):

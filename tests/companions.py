@@ -21,7 +21,7 @@ from deeplfm.errors import InputError, NumericalError, ProcessError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch
 from deeplfm.regressor.fitting import fit
-from deeplfm.training import Company, Stage, Trainer, Training, join
+from deeplfm.training import Processes, Stage, Trainer, Training, join
 from deeplfm.training.distributed import ALONE
 from small_models import deep, deep_batch
 
@@ -56,9 +56,9 @@ def moved() -> DeepLFM:
     return model
 
 
-def gradients(training: Training, company: Company = ALONE) -> torch.Tensor:
+def gradients(training: Training, processes: Processes = ALONE) -> torch.Tensor:
     """Of the first step, after what is recorded of it; with the draws of one seed everywhere."""
-    trainer = Trainer(moved(), gaps(), training, 0, company)
+    trainer = Trainer(moved(), gaps(), training, 0, processes)
     trainer.generator.manual_seed(5)
     record = trainer._one_step()
     found = [p.grad.flatten() for p in trainer._parameters() if p.grad is not None]
@@ -73,43 +73,43 @@ def write(path: Path, tensors: dict[str, torch.Tensor]) -> None:
     files.save_tensors(path, tensors)
 
 
-def sums(folder: Path, company: Company) -> None:
-    found = {name: gradients(training, company) for name, training in GRADIENTS.items()}
-    write(folder / f"sums_{company.rank}_of_{company.size}", found)
+def sums(folder: Path, processes: Processes) -> None:
+    found = {name: gradients(training, processes) for name, training in GRADIENTS.items()}
+    write(folder / f"sums_{processes.rank}_of_{processes.size}", found)
 
 
-def steps(folder: Path, company: Company) -> None:
+def steps(folder: Path, processes: Processes) -> None:
     """Trained at once, and in two parts with a checkpoint between them."""
-    whole = Trainer(deep(), gaps(), STEPS, 1, company)
+    whole = Trainer(deep(), gaps(), STEPS, 1, processes)
     whole.run()
-    part = Trainer(deep(), gaps(), STEPS, 1, company)
+    part = Trainer(deep(), gaps(), STEPS, 1, processes)
     part.run(until=10)
-    part.save(folder / f"checkpoint_of_{company.size}")
-    resumed = Trainer(deep(), gaps(), STEPS, 1, company)
-    resumed.load(folder / f"checkpoint_of_{company.size}")
+    part.save(folder / f"checkpoint_of_{processes.size}")
+    resumed = Trainer(deep(), gaps(), STEPS, 1, processes)
+    resumed.load(folder / f"checkpoint_of_{processes.size}")
     resumed.run()
     found = {"whole": parameters(whole), "resumed": parameters(resumed)}
     found["loss"] = whole.history()["loss"]
     found["draw"] = torch.randn(3, generator=whole.generator)
-    write(folder / f"steps_{company.rank}_of_{company.size}", found)
+    write(folder / f"steps_{processes.rank}_of_{processes.size}", found)
 
 
-def more(folder: Path, company: Company) -> None:
+def more(folder: Path, processes: Processes) -> None:
     """From a checkpoint of two processes, and bad luck in one of them."""
-    resumed = Trainer(deep(), gaps(), STEPS, 1, company)
+    resumed = Trainer(deep(), gaps(), STEPS, 1, processes)
     resumed.load(folder / "checkpoint_of_2")
     started_at = resumed.step
     resumed.run()
     found = {"resumed": parameters(resumed), "started_at": torch.tensor(started_at)}
     found["loss"] = resumed.history()["loss"]
     found["draw"] = torch.randn(3, generator=resumed.generator)
-    unlucky = Trainer(deep(), gaps(), STEPS, 1, company)
+    unlucky = Trainer(deep(), gaps(), STEPS, 1, processes)
     unlucky.run(until=10)
     found["good"] = parameters(unlucky)
     original = unlucky.model.draw_for_training
 
     def fail(*arguments: object, **options: object) -> object:
-        if company.rank == 1 and unlucky.step == 13:
+        if processes.rank == 1 and unlucky.step == 13:
             raise InputError("a parameter must be a number; got NaN. Look.")
         return original(*arguments, **options)  # type: ignore[arg-type]
 
@@ -118,10 +118,10 @@ def more(folder: Path, company: Company) -> None:
         unlucky.run()
     except NumericalError:
         found["restored"] = parameters(unlucky)
-    write(folder / f"more_{company.rank}_of_{company.size}", found)
+    write(folder / f"more_{processes.rank}_of_{processes.size}", found)
 
 
-def whole_fit(folder: Path, company: Company) -> None:
+def whole_fit(folder: Path, processes: Processes) -> None:
     """The library's own `fit`, with all that has to be decided."""
     series = cardiac(40)
     training = Training(steps=6, num_samples=1, restarts=2, held_out=0.2, checkpoint_every=4)
@@ -130,27 +130,27 @@ def whole_fit(folder: Path, company: Company) -> None:
     model = fit(data, recipe, training, checkpoints=folder / "fit")
     found = {"mean": torch.tensor(model.predictive(series.times).mean)}
     found["steps"] = torch.tensor(model.steps)
-    own = folder / f"rows_{company.rank}.npy"
+    own = folder / f"rows_{processes.rank}.npy"
     np.save(own, np.hstack([data.x, data.y]))
     batches = Training(steps=5, num_samples=2, batch_size=9)
     stored = fit(Stored(own, data.input_names, data.output_names), recipe, batches)
     found["stored"] = torch.tensor(stored.predictive(series.times).mean)
     found["in memory"] = torch.tensor(fit(data, recipe, batches).predictive(series.times).mean)
     try:
-        fit(dataset(series.times + company.rank, series.training()), recipe, training)
+        fit(dataset(series.times + processes.rank, series.training()), recipe, training)
     except InputError as error:
         found["refused"] = torch.tensor("given the same data" in str(error))
-    write(folder / f"fit_{company.rank}_of_{company.size}", found)
+    write(folder / f"fit_{processes.rank}_of_{processes.size}", found)
 
 
-def silence(folder: Path, company: Company) -> None:
+def silence(folder: Path, processes: Processes) -> None:
     """One process does not answer; the other has patience for two seconds."""
-    if company.rank == 1:
+    if processes.rank == 1:
         time.sleep(60)
     began = time.monotonic()
     try:
-        company.share(lambda: None)
-        company.gather(torch.zeros(1))
+        processes.share(lambda: None)
+        processes.gather(torch.zeros(1))
     except ProcessError as error:
         text = f"{time.monotonic() - began:.1f} {error}"
         (folder / "silence.txt").write_text(text)
@@ -182,6 +182,6 @@ def start(size: int, command: Sequence[str]) -> list[subprocess.Popen[str]]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    company = join("cpu", patience=2.0 if "silence" in sys.argv else 60.0)
+    processes = join("cpu", patience=2.0 if "silence" in sys.argv else 60.0)
     for scene in sys.argv[2:]:
-        SCENES[scene](Path(sys.argv[1]), company)
+        SCENES[scene](Path(sys.argv[1]), processes)

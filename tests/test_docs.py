@@ -106,3 +106,18 @@ def test_commands_of_the_promised_interface_are_documented() -> None:
     shown = "\n".join(body for page in PAGES for body in blocks(page.read_text(), "sh"))
     for name in typer.main.get_group(app).commands:
         assert f"deeplfm {name} " in shown, name
+
+
+def test_every_word_of_the_glossary_has_one_meaning_and_one_place() -> None:
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (DOCS / "glossary.md").read_text().splitlines()
+        if line.startswith("|") and not line.startswith(("| word", "|---"))
+    ]
+    assert len(rows) > 20
+    assert all(len(row) == 4 and all(row) for row in rows)
+    words = [word for word, *_ in rows]
+    assert len(set(words)) == len(words)
+    for _, _, where, _ in rows:
+        (name,) = re.findall(r"\A`(deeplfm[.\w]+)`\Z", where)
+        resolve(name)

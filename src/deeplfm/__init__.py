@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LAZY = {"DeepLFMRegressor", "load"}  # scikit-learn takes a second to import
 
+# The version of the installed package, as a string.
 try:
     __version__ = version("deeplfm")
 except PackageNotFoundError:  # run from a source tree that is not installed

@@ -5,11 +5,11 @@ Every message says what was expected, what came, and what to do.
 
 
 class DeepLFMError(Exception):
-    """Everything deeplfm raises on purpose."""
+    """This is the base class of every error that deeplfm raises on purpose."""
 
 
 class InputError(DeepLFMError, ValueError):
-    """An argument cannot be used; nothing was changed."""
+    """It is raised when an argument cannot be used; nothing was changed."""
 
 
 class InputTypeError(InputError, TypeError):
@@ -17,7 +17,7 @@ class InputTypeError(InputError, TypeError):
 
 
 class NumericalError(DeepLFMError, ValueError):
-    """A computation broke down (a matrix that is not positive definite, say)."""
+    """It is raised when a computation broke down, as for a matrix that is not positive definite."""
 
 
 class ProcessError(DeepLFMError, RuntimeError):

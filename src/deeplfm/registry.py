@@ -30,15 +30,25 @@ class Remade(Protocol):
 def register(cls: Class) -> Class:
     """Let models be saved and loaded that hold an object of this class; use it as a decorator.
 
-    cls: a dataclass, or a class whose method `arguments()` returns the arguments that make an
-         object again, by name. The decorator comes above `@dataclass`.
+    It returns the class itself. Two classes of one name are refused. The same class may come again,
+    as when a cell of a notebook is run twice; the newer one then takes the place of the older one.
 
-    Returns the class itself. Two classes of one name are refused. The same class may come again, as
-    when a cell of a notebook is run twice; the newer one then takes the place of the older one.
+    Args:
+        cls: a dataclass, or a class whose method `arguments()` returns the arguments that make an
+            object again, by name. The decorator comes above `@dataclass`.
 
-        @deeplfm.register
-        @dataclass(frozen=True)
-        class MyRecipe(Recipe): ...
+    Example:
+        >>> from deeplfm.greens_functions import FirstOrder, GreensFunction
+        >>> @dlfm.register
+        ... class HalvingODE(GreensFunction):  # it forgets one half in every `half_life`
+        ...     stable = True
+        ...     def __init__(self, half_life=1.0):
+        ...         super().__init__({"half_life": half_life})
+        ...     @property
+        ...     def factors(self):
+        ...         return FirstOrder(np.log(2) / self.value("half_life").item()).factors
+        >>> round(HalvingODE(3.0)(3.0).item(), 4)
+        0.5
     """
     if not isinstance(cls, type):
         raise InputError(f"register must be given a class; got {cls!r}. Put it above `class`.")

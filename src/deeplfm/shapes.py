@@ -20,7 +20,7 @@ from torch import Tensor
 from deeplfm.errors import InputError
 
 Memory: TypeAlias = Literal["infinite", "zero"]
-Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of its company
+Number: TypeAlias = Tensor | float | complex  # a Python number takes the dtype of tensors there
 
 _COMPLEX_OF = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 

@@ -24,7 +24,7 @@ NAMES = ("t",), ("a", "b")
 
 
 def table(rows: int = 320) -> Dataset:
-    """Integers whose mean is 0 in every piece of 64: all sums are exact, in any order."""
+    """Integers whose mean is 0 in every chunk of 64: all sums are exact, in any order."""
     t = np.arange(rows, dtype=float)[:, None]
     sign = np.where(t % 2 == 0, 1.0, -1.0)
     y = sign * np.hstack([1 + (t // 2) % 8, 3 + (t // 2) % 16])
@@ -46,10 +46,10 @@ def test_rows_come_as_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
     found = stored.rows(chosen)
     np.testing.assert_array_equal(found.x, data.x[chosen])
     np.testing.assert_array_equal(found.y, data.y[chosen])
-    monkeypatch.setattr("deeplfm.data.stored._PIECE", 100)
-    pieces = list(stored.pieces())
-    assert [len(piece) for piece in pieces] == [100, 100, 100, 20]
-    np.testing.assert_array_equal(np.concatenate([piece.y for piece in pieces]), data.y)
+    monkeypatch.setattr("deeplfm.data.stored._CHUNK", 100)
+    chunks = list(stored.chunks())
+    assert [len(chunk) for chunk in chunks] == [100, 100, 100, 20]
+    np.testing.assert_array_equal(np.concatenate([chunk.y for chunk in chunks]), data.y)
     monkeypatch.setattr("deeplfm.data.stored._THINNED", 5)
     np.testing.assert_array_equal(stored.thinned().x[:, 0], [0, 79, 159, 239, 319])
     np.save(tmp_path / "single.npy", np.hstack([data.x, data.y]).astype(np.float32))
@@ -61,8 +61,8 @@ def test_rows_come_as_they_are_asked_for(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_is_written_in_pieces_is_read_whole(tmp_path: Path) -> None:
     data = table()
     parts = (slice(0, 64), slice(64, 70), slice(70, 320))  # one of them without any target
-    pieces = (Dataset(data.x[part], data.y[part], *NAMES) for part in parts)
-    assert list(store(pieces, tmp_path / "rows.npy")) == [64, 64, 314]
+    chunks = (Dataset(data.x[part], data.y[part], *NAMES) for part in parts)
+    assert list(store(chunks, tmp_path / "rows.npy")) == [64, 64, 314]
     found = np.load(tmp_path / "rows.npy")
     np.testing.assert_array_equal(found, np.hstack([data.x, data.y])[data.observed.any(1)])
     assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
@@ -76,10 +76,10 @@ def test_scaling_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inpu
     x = rng.normal(1e3, 1.0, (n, inputs))
     y = np.column_stack([1e3 + np.linspace(0, 9, n) + rng.normal(size=n), np.full(n, 7.0)])
     y[rng.random((n, 2)) < 0.3] = np.nan
-    y[:90] = np.nan  # a piece without any
+    y[:90] = np.nan  # a chunk without any
     data = Dataset(x, y, tuple("pq"[:inputs]), ("a", "b"))
     stored = on_disk(data, tmp_path / "rows.npy")
-    monkeypatch.setattr("deeplfm.data.stored._PIECE", 45)
+    monkeypatch.setattr("deeplfm.data.stored._CHUNK", 45)
     found, expected = stored.scaling(), fit_scaling(data)
     close = n * np.finfo(float).eps
     for name in ("input_origin", "input_scale", "target_mean", "target_std"):
@@ -98,7 +98,7 @@ def test_scaling_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inpu
 def test_training_is_that_of_the_same_rows_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deeplfm.data.stored._PIECE", 64)
+    monkeypatch.setattr("deeplfm.data.stored._CHUNK", 64)
     monkeypatch.setattr("deeplfm.data.stored._THINNED", 100)
     monkeypatch.setattr("deeplfm.models.starts.base._ROWS", 100)
     data = table()
@@ -141,7 +141,7 @@ def test_a_large_file_makes_the_run_of_a_small_one(
     frame().to_parquet(path, row_group_size=50)
     assert invoke(monkeypatch, "fit", path, "--out", one, *OPTIONS) == 0
     monkeypatch.setattr(runs, "LARGE", 10)
-    monkeypatch.setattr("deeplfm.data.stored._PIECE", 2**10)
+    monkeypatch.setattr("deeplfm.data.stored._CHUNK", 2**10)
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -179,7 +179,7 @@ def test_what_is_wrong_in_a_large_file_is_found_and_nothing_is_left(
     value: str | float,
     message: str,
 ) -> None:
-    rows = 70_010  # more than a piece
+    rows = 70_010  # more than a chunk
     wrong = pd.DataFrame({"t": np.arange(rows, dtype=float), "a": 1.0})
     if isinstance(value, str):
         wrong[column] = "1"

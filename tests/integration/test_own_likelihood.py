@@ -88,8 +88,8 @@ class NegativeBinomial(Likelihood):
         return f.exp()
 
     def variance(self, f: Tensor) -> Tensor:
-        excess: Tensor = (2 * f).exp() / self.size()
-        return f.exp() + excess
+        below: Tensor = f.exp() + (2 * f).exp() / self.size()
+        return below
 
 
 DAYS = np.arange(160.0)

@@ -15,7 +15,7 @@ from deeplfm.sums.c import build, library
 from deeplfm.sums.c.bumps import first_order_bump_sums
 from deeplfm.sums.c.force_response import first_order_response
 from deeplfm.sums.c.planes import plane_sum
-from fused_kernels import EPS, compare, uniform
+from kernels_as_written import EPS, compare, uniform
 from written_sums import bumps_as_written, wave_weights_as_written
 
 FLOAT = torch.float32

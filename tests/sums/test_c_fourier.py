@@ -6,7 +6,7 @@ from torch import Tensor
 
 from deeplfm.sums.c import library
 from deeplfm.sums.c.fourier import first_order_fourier_sum
-from fused_kernels import compare, uniform
+from kernels_as_written import compare, uniform
 from written_sums import fourier_as_written
 
 if not library.is_built():

@@ -1,4 +1,4 @@
-"""The fused kernels against the plain sums, values and all gradients; on a CPU interpreted."""
+"""The kernels of Triton against the plain sums, values and all gradients; on a CPU interpreted."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from torch import Tensor
 from deeplfm.greens_functions import FirstOrder
 from deeplfm.responses.bumps import bump_response
 from deeplfm.sums import bump_sum
-from fused_kernels import BOTH, DEVICE, EPS, compare, missing_for_kernels, uniform
+from kernels_as_written import BOTH, DEVICE, EPS, compare, missing_for_kernels, uniform
 from written_sums import bumps_as_written
 
 if missing_for_kernels():

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fused_kernels import BOTH, DEVICE, compare, missing_for_kernels, uniform
+from kernels_as_written import BOTH, DEVICE, compare, missing_for_kernels, uniform
 from written_sums import fourier_as_written
 
 if missing_for_kernels():

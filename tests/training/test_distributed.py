@@ -22,7 +22,7 @@ from companions import GRADIENTS, STEPS, gaps, gradients, moved, parameters, sta
 from deeplfm.app import cli
 from deeplfm.data import cardiac, files
 from deeplfm.objectives import Batch
-from deeplfm.training import Company, Trainer
+from deeplfm.training import Processes, Trainer
 from small_models import deep
 
 SCRIPT = str(Path(__file__).parent.parent / "companions.py")
@@ -142,11 +142,11 @@ def test_a_fit_decides_the_same_everywhere(two: Path) -> None:
 
 def test_shares_differ_by_one_row_at_most() -> None:
     for count, size in [(7, 2), (13, 4), (8, 4), (5, 5)]:
-        shares = [list(range(count))[Company(rank, size).part(count)] for rank in range(size)]
+        shares = [list(range(count))[Processes(rank, size).part(count)] for rank in range(size)]
         assert sorted(itertools.chain(*shares)) == list(range(count))
         assert max(map(len, shares)) - min(map(len, shares)) <= 1
     with pytest.raises(dlfm.InputError, match=r"at least as many as processes \(4\); got 3"):
-        Company(0, 4).part(3)
+        Processes(0, 4).part(3)
 
 
 def test_a_process_that_does_not_answer_ends_the_wait(tmp_path: Path) -> None:

@@ -45,10 +45,10 @@ def named(trainer: Trainer) -> list[str]:
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_lookups_train_as_plain_sums_do(recipe: Recipe) -> None:
-    plain, fused = trained(recipe, "plain"), trained(recipe, "torch")
+    plain, lookup = trained(recipe, "plain"), trained(recipe, "torch")
     assert named(plain) == ["plain"] * 20
-    assert named(fused) == ["torch"] * 20
-    one, other = (trainer.history()["loss"] for trainer in (plain, fused))
+    assert named(lookup) == ["torch"] * 20
+    one, other = (trainer.history()["loss"] for trainer in (plain, lookup))
     # Lookups are good to 1e-5 of the functions; the loss is a sum of squares over their noise.
     torch.testing.assert_close(one, other, rtol=2e-3, atol=0.2)
 

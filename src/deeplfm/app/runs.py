@@ -52,8 +52,8 @@ def fit_run(
     Of several processes the first reads, says and writes; what the others do is "followed".
     """
     device, _ = model.check_settings()
-    company = join(device)
-    data = company.share_work(lambda: _begun(source, model, out, resume, say))
+    processes = join(device)
+    data = processes.share_work(lambda: _begun(source, model, out, resume, say))
     if data is not None:
         checkpoints = out / _CHECKPOINTS
         if isinstance(data, Stored):
@@ -62,10 +62,10 @@ def fit_run(
             model.fit(*data, checkpoints=checkpoints)
         if model.fitted_.steps < model.training.steps and not model.training.held_out:
             return "interrupted"
-        if company.leads:
+        if processes.leads:
             model.save(out)
             shutil.rmtree(checkpoints, ignore_errors=True)
-    return "done" if company.leads else "followed"
+    return "done" if processes.leads else "followed"
 
 
 def _begun(
@@ -73,10 +73,10 @@ def _begun(
 ) -> "Generator[object, None, tuple[pd.DataFrame, pd.DataFrame] | Stored | None]":
     """The data to fit, with the request written; None where all was done before.
 
-    A large table that is fitted in batches is stored with the checkpoints, a piece at a time.
+    A large table that is fitted in batches is stored with the checkpoints, a chunk at a time.
     """
     large = model.training.batch_size is not None and tables.numbers_in(source.path) > LARGE
-    frame = next(tables.read_pieces(source.path)) if large else tables.read_table(source.path)
+    frame = next(tables.read_chunks(source.path)) if large else tables.read_table(source.path)
     source = _with_columns(source, frame)
     x, origins = tables.inputs(frame, source.inputs, source.path, None)
     y = tables.targets(frame, source.outputs, source.path)
@@ -109,15 +109,15 @@ def _stored(
     path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
     names = tuple(inputs), tuple(outputs)
 
-    def pieces() -> Iterator[Dataset]:
-        for frame in tables.read_pieces(source.path, [*inputs, *outputs]):
+    def chunks() -> Iterator[Dataset]:
+        for frame in tables.read_chunks(source.path, [*inputs, *outputs]):
             x, _ = tables.inputs(frame, inputs, source.path, origins)
             y = tables.targets(frame, outputs, source.path)
             yield Dataset(x.to_numpy(), y.to_numpy(), *names)
 
     if not (out / _RUN).exists() or not path.exists():
         try:
-            yield from store(pieces(), path)
+            yield from store(chunks(), path)
             Stored(path, *names).scaling(rule)  # checks every value
         except InputError:
             path.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ def numbers_in(path: Path) -> int:
     return int(found.num_rows) * int(found.num_columns)
 
 
-def read_pieces(
+def read_chunks(
     path: Path, columns: Sequence[str] | None = None, size: int = 2**16
 ) -> "Iterator[pd.DataFrame]":
     """The rows of a Parquet file, so many at a time; their index counts the rows of the file."""
@@ -62,16 +62,16 @@ def read_pieces(
 
     first = 0
     with _parquet(path) as source:
-        for part in source.iter_batches(size, columns=columns):
-            piece: pd.DataFrame = part.to_pandas()
-            piece.index = pd.RangeIndex(first, first + len(piece))
-            piece.columns = piece.columns.astype(str)
-            first += len(piece)
-            yield piece
+        for batch in source.iter_batches(size, columns=columns):
+            chunk: pd.DataFrame = batch.to_pandas()
+            chunk.index = pd.RangeIndex(first, first + len(chunk))
+            chunk.columns = chunk.columns.astype(str)
+            first += len(chunk)
+            yield chunk
 
 
 def write_table(frame: "pd.DataFrame", path: Path) -> None:
-    """As Parquet or CSV, by the ending of the name; whole or not at all."""
+    """Write a table as Parquet or CSV, by the ending of the name; whole or not at all."""
     if path.suffix.lower() in _PARQUET:
         _with_pyarrow(
             lambda: files.write_whole(path, lambda part: frame.to_parquet(part, index=False))
@@ -246,7 +246,7 @@ def _check_no_gaps(column: "pd.Series[Any]", path: Path) -> None:
 
 
 def _harmless(text: str) -> str:
-    """With an apostrophe before what a spreadsheet would run."""
+    """The text, with an apostrophe before what a spreadsheet would run."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

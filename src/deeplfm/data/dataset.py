@@ -40,7 +40,10 @@ class Dataset:
 
 
 def dataset(X: Any, y: Any) -> Dataset:
-    """From arrays, lists, tensors or pandas: X [N] or [N, P], y [N] or [N, D] with NaN for gaps."""
+    """A data set of arrays, lists, tensors or pandas.
+
+    X is [N] or [N, P], y [N] or [N, D] with NaN for gaps.
+    """
     x, input_names = as_table("X", X, "x")
     targets, output_names = as_table("y", y, "y")
     if len(x) != len(targets):

@@ -21,10 +21,29 @@ def from_long(
     output: str,
     value: str,
 ) -> dict[str, Any]:
-    """`fit(**from_long(...))`: one row per observation, every output at its own times.
+    """Turn a long table, one row per observation, into what `fit(**from_long(...))` takes.
 
-    `frame` is a pandas DataFrame with columns for the inputs, the output's name and the value.
-    Several values of one output at one time are replicates: each gets a row of its own.
+    Every output may be observed at its own times. Several values of one output at one time are
+    replicates: each gets a row of its own.
+
+    Args:
+        frame: a pandas DataFrame with columns for the inputs, the output's name and the value.
+        input: the name of the column of the input, or P names.
+        output: the name of the column that says which output was observed.
+        value: the name of the column that holds the observed numbers.
+
+    Shapes:
+        X: a DataFrame [N, P], one row for every time and replicate.
+        y: a DataFrame [N, D], one column per output, NaN where it was not observed.
+
+    Example:
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"t": [0, 1, 1], "what": ["a", "a", "b"], "v": [3.0, 4.0, 5.0]})
+        >>> wide = dlfm.from_long(frame, input="t", output="what", value="v")
+        >>> wide["X"].shape, wide["y"].columns.tolist()
+        ((2, 1), ['a', 'b'])
+        >>> wide["y"].to_numpy().tolist()
+        [[3.0, nan], [4.0, 5.0]]
     """
     inputs = [input] if isinstance(input, str) else list(input)
     missing = [name for name in (*inputs, output, value) if name not in frame.columns]

@@ -55,11 +55,11 @@ class Scaling:
     function_std: Values
 
     def inputs(self, x: Values) -> Values:
-        """To the model's units, [N, P]."""
+        """Inputs [N, P] of the user in the model's units."""
         return (x - self.input_origin) / self.input_scale
 
     def targets(self, y: Values) -> Values:
-        """To the units that the likelihood sees, [..., D]."""
+        """Targets [..., D] of the user in the units that the likelihood sees."""
         return (y - self.target_mean) / self.target_std
 
     def functions(self, f: Values) -> Values:

@@ -20,7 +20,7 @@ from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
 
-_PIECE = 2**16  # rows in memory at a time
+_CHUNK = 2**16  # rows in memory at a time
 _THINNED = 5000  # rows that starts and reports look at, as many as starts take of any data
 
 
@@ -72,25 +72,25 @@ class Stored:
         count = len(self)
         return self.rows(np.linspace(0, count - 1, min(count, _THINNED)).astype(np.int64))
 
-    def pieces(self) -> Iterator[Dataset]:
+    def chunks(self) -> Iterator[Dataset]:
         """All rows, some at a time."""
         layout = self._layout
         with self.path.open("rb") as stream:
             stream.seek(layout.first)
-            for start in range(0, layout.rows, _PIECE):
-                count = min(_PIECE, layout.rows - start) * layout.width
+            for start in range(0, layout.rows, _CHUNK):
+                count = min(_CHUNK, layout.rows - start) * layout.width
                 yield self._dataset(np.fromfile(stream, layout.dtype, count))
 
     def scaling(self, rule: TargetRule | None = None) -> Scaling:
         """As `fit_scaling` of the same rows, in one pass; an error where they cannot be fitted."""
         inputs, targets = _Moments(len(self.input_names)), _Moments(len(self.output_names))
-        for piece in self.pieces():
-            inputs.add(piece.x)
+        for chunk in self.chunks():
+            inputs.add(chunk.x)
             if rule is None:
-                targets.add(piece.y)
+                targets.add(chunk.y)
             else:
-                rule.check_targets(piece.y, self.output_names)
-                targets.add(rule.start_targets(piece.y))
+                rule.check_targets(chunk.y, self.output_names)
+                targets.add(rule.start_targets(chunk.y))
         if len(self) < 2 or not (inputs.count == len(self)).all() or inputs.infinite():
             raise InputError(
                 f"inputs in {self.path} must be finite, in 2 rows or more; got {len(self)} rows, "
@@ -140,15 +140,15 @@ class Stored:
         return _Layout(*shape, dtype, first)
 
 
-def store(pieces: Iterator[Dataset], path: Path) -> Iterator[int]:
-    """Write pieces as the file of a `Stored`, whole or not at all; rows so far, after each.
+def store(chunks: Iterator[Dataset], path: Path) -> Iterator[int]:
+    """Write chunks as the file of a `Stored`, whole or not at all; rows so far, after each.
 
     Rows without any target are dropped, as everywhere.
     """
     with files.whole(path) as partial, partial.open("wb") as stream:
         count = width = 0
-        for piece in pieces:
-            table = np.hstack([piece.x, piece.y])[piece.observed.any(axis=1)]
+        for chunk in chunks:
+            table = np.hstack([chunk.x, chunk.y])[chunk.observed.any(axis=1)]
             if not count:
                 width = table.shape[1]
                 _write_header(stream, 0, width)
@@ -165,14 +165,14 @@ def _write_header(stream: BinaryIO, rows: int, width: int) -> None:
 
 
 class _Moments:
-    """Of columns that come in pieces: what is observed, its mean, spread and range."""
+    """Count, mean, spread and range of what is observed in columns that come in chunks."""
 
     def __init__(self, width: int) -> None:
         self.count, self.mean, self.squares = (np.zeros(width) for _ in range(3))
         self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
 
     def add(self, values: Values) -> None:
-        """Chan, Golub, LeVeque (1983): means of parts are merged, no squares of large numbers."""
+        """Chan, Golub, LeVeque (1983): means of chunks are merged, no squares of large numbers."""
         seen = ~np.isnan(values)
         count = seen.sum(0)
         mean = np.where(seen, values, 0.0).sum(0) / np.maximum(count, 1)

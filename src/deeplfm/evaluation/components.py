@@ -208,7 +208,7 @@ def _crossing(components: Components, level: float) -> Values:
 
 
 def _least_whole(components: Components, level: float) -> Values:
-    """By bisection: P(Y ≤ low) < level ≤ P(Y ≤ high) throughout."""
+    """Quantiles by bisection: P(Y ≤ low) < level ≤ P(Y ≤ high) throughout."""
     low, _, high = components.search_range(level)
     while (high - low > 1).any():
         middle = np.floor((low + high) / 2)

@@ -238,7 +238,7 @@ def _without_noise() -> InputError:
 
 
 def _crps_of_pairs(center: Values, std: Values, y: Values) -> Values:
-    """In closed form: means of |Y - y| and of |Y - Y'| over all pairs of Gaussians."""
+    """The closed form: means of |Y - y| and of |Y - Y'| over all pairs of Gaussians."""
     first = _mean_absolute(center - y, std).mean(0)
     count = len(center)
     every = np.broadcast_to(std, (count, *std.shape[1:]))

@@ -23,7 +23,11 @@ Values = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class Predictive:
-    """S function values per point, and how observations are distributed about them.
+    """The predictive distribution, a mixture over S functions: p(y) = 1/S Σ_s p(y | f_s).
+
+    It holds S function values per point, and how observations are distributed about them. Where a
+    mixture is known in closed form (an exact Gaussian process has S = 1), `samples` are the centres
+    of the components, not draws of functions.
 
     Args:
         samples: values of the functions f, [S, N, D], without noise. Where noise is added to f
@@ -31,10 +35,12 @@ class Predictive:
             Poisson likelihood with a log link, log rates. `expected_y` is what comes out.
         components: p(y | f_s) at every point, as `NormalComponents(samples, noise_std)`.
         names: one per output, or none.
-        seed: of `sample_y`, unless it is given one.
+        seed: the seed of `sample_y`, unless it is given one.
 
-    Of a mixture that is known in closed form (an exact Gaussian process has S = 1) `samples` are
-    the centres of the components, not draws of functions.
+    Shapes:
+        samples: [S, N, D], numpy, for S functions, N points and D outputs.
+        mean, std, quantile(level): [N, D], in the units of y.
+        y: observations [N, D], or [N] for one output; scores come back as [N, D].
 
     Example:
         >>> import numpy as np
@@ -54,7 +60,10 @@ class Predictive:
     def without_noise(
         cls, samples: Values, names: tuple[str, ...] = (), seed: int = 0
     ) -> "Predictive":
-        """Functions alone, as latent forces are: no density, and the spread is theirs."""
+        """Hold functions alone, as latent forces are: no density, and the spread is theirs.
+
+        `samples` are [S, N, D]; `names` one per function, [D]; `seed` as in the constructor.
+        """
         return cls(samples, PointComponents(samples), names, seed)
 
     @property
@@ -64,19 +73,22 @@ class Predictive:
 
     @property
     def std(self) -> Values:
-        """[N, D], of a new observation: the spread of the functions and the noise."""
+        """The standard deviation of a new observation, [N, D]: functions and noise together."""
         return moments(self.components)[1]
 
     @property
     def expected_y(self) -> Float[np.ndarray, "S N D"]:
-        """The expected observation given each function, E[y | f_s].
+        """The expected observation given each function, E[y | f_s], [S, N, D].
 
-        `samples` themselves where noise is added to f; rates, not log rates, for counts.
+        It is `samples` themselves where noise is added to f; rates, not log rates, for counts.
         """
         return self.components.mean
 
     def interval(self, probability: float = 0.9) -> tuple[Values, Values]:
-        """The central interval that holds `probability` of the mixture, or more for counts."""
+        """Give the central interval, low and high [N, D], that holds `probability` of the mixture.
+
+        It holds more for counts.
+        """
         if not 0 < probability < 1:
             raise InputError(
                 f"probability must be between 0 and 1; got {probability:g}. Pass 0.9 for 90 %."
@@ -84,7 +96,7 @@ class Predictive:
         return self.quantile((1 - probability) / 2), self.quantile((1 + probability) / 2)
 
     def quantile(self, level: float) -> Values:
-        """[N, D], the least y for which the mixture's distribution function is `level` or more."""
+        """Give the least y [N, D] where the mixture's distribution function reaches `level`."""
         if not 0 < level < 1:
             raise InputError(
                 f"level must be between 0 and 1; got {level:g}. Pass 0.5 for the median."
@@ -92,14 +104,15 @@ class Predictive:
         return self.components.quantile(level)
 
     def cdf(self, y: ArrayLike) -> Values:
-        """P(Y ≤ y) [N, D]."""
+        """Give the distribution function P(Y ≤ y) [N, D] at observations `y` [N, D]."""
         return np.asarray(self.components.cdf(self._observations(y)).mean(0))
 
     def pit(self, y: ArrayLike, seed: int = 0) -> Values:
-        """[N, D], uniform between 0 and 1 where the prediction is calibrated; NaN where y is NaN.
+        """Give values [N, D], uniform in [0, 1] where the prediction is calibrated.
 
-        P(Y ≤ y); for whole numbers a random point of the step that the distribution function
-        makes at y, without which steps would look like errors of calibration.
+        They are P(Y ≤ y) at `y` [N, D], and NaN where `y` is. For whole numbers they are a random
+        point, drawn by `seed`, of the step that the distribution function makes at y, without
+        which steps would look like errors of calibration.
         """
         values = self._observations(y)
         if not self.components.support.whole:
@@ -109,26 +122,29 @@ class Predictive:
         return np.asarray(below + share * (above - below))
 
     def log_density(self, y: ArrayLike) -> Values:
-        """log p(y) [N, D]; NaN where y is NaN, -inf where y is no value that a target can have."""
+        """Give log p(y) [N, D] at `y` [N, D], NaN where it is NaN, -inf where no target can be."""
         from scipy.special import logsumexp
 
         logs = self.components.log_density(self._observations(y))
         return np.asarray(logsumexp(logs, axis=0) - np.log(len(self.samples)))
 
     def crps(self, y: ArrayLike) -> Values:
-        """Continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D]; NaN where y is NaN.
+        """Give the continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D].
 
-        In closed form for Gaussian noise, a sum for counts; otherwise from the quantiles at 199
-        levels.
+        `y` is [N, D], and the score is NaN where `y` is. It is in closed form for Gaussian noise
+        and a sum for counts; otherwise it comes from the quantiles at 199 levels.
         """
         return self.components.crps(self._observations(y))
 
     def sample_y(self, seed: int | None = None) -> Values:
-        """[S, N, D]: the samples with noise; one draw per component and point of a closed form."""
+        """Draw observations [S, N, D], the samples with noise, by `seed` or that of the mixture.
+
+        A closed form gives one draw per component and point.
+        """
         return self.components.sample(self.seed if seed is None else seed)
 
     def select(self, rows: Chosen = ALL, outputs: Chosen = ALL) -> "Predictive":
-        """The prediction at some of the rows and of some outputs, by their numbers or masks."""
+        """Give the prediction at some `rows` and for some `outputs`, by their numbers or masks."""
         names = self.names and tuple(np.array(self.names, dtype=object)[outputs])
         samples = self.samples[:, rows][:, :, outputs]
         return Predictive(samples, self.components.select(rows, outputs), names, self.seed)

@@ -19,7 +19,7 @@ from deeplfm.forces.kernels import SMOOTH, ForceKernel
 from deeplfm.forces.path import ForcePath
 from deeplfm.randomness import normal, uniform
 from deeplfm.shapes import as_tensors, check_count, check_finite, check_shape
-from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
+from deeplfm.variational.parameters import Bounds, Quantity, check_names, in_type_of, learns
 
 
 @final
@@ -53,7 +53,7 @@ class ForcePrior(nn.Module):
         shapes = {"lengthscale": (rows, num_inputs), "variance": (num_forces,)}
         self.quantities = nn.ModuleDict()
         for name, value in values.items():
-            value = as_company(value, values.values())
+            value = in_type_of(value, values.values())
             quantity = Quantity(name, value, learn=learns(name, learn), bounds=bounds.get(name))
             try:
                 self.quantities[name] = quantity.tiled(*shapes[name])

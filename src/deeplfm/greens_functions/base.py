@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from deeplfm.errors import InputError
 from deeplfm.greens_functions.dynamics import Dynamics
 from deeplfm.shapes import Number, as_tensors
-from deeplfm.variational.parameters import Bounds, Quantity, as_company, check_names, learns
+from deeplfm.variational.parameters import Bounds, Quantity, check_names, in_type_of, learns
 
 
 class GreensFunction(nn.Module, Dynamics):
@@ -43,7 +43,7 @@ class GreensFunction(nn.Module, Dynamics):
             {
                 name: Quantity(
                     name,
-                    as_company(value, quantities.values()),
+                    in_type_of(value, quantities.values()),
                     learn=learns(name, learn),
                     bounds=bounds.get(name),
                     positive=positive,

@@ -20,10 +20,28 @@ from deeplfm.registry import register
 @register
 @final
 class LinearODE(GreensFunction):
-    """y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u, from its coefficients [c_0, …, c_{n-1}].
+    """A linear ODE of any order n, y^(n) + c_{n-1} y^(n-1) + … + c_0 y = u.
 
-    Coefficients are numbers, or a tensor [n] or [D, P, n]. Learning moves the factors, and never
-    across the border of stability. An ODE that is not stable works with zero memory.
+    Learning moves the factors of its polynomial, and never across the border of stability. An ODE
+    that is not stable works with zero memory.
+
+    Args:
+        coefficients: [c_0, …, c_{n-1}], lowest first, as numbers or as a tensor [n] or [D, P, n];
+            the unit of c_k is 1/time^(n-k).
+        normalised: True divides G by its integral, so that a constant force passes unchanged; it
+            needs a stable ODE.
+        learn: False fixes the coefficients.
+
+    Shapes:
+        t: a number or a tensor that broadcasts against the parameters, () or [D, P].
+        G(t): the broadcast shape of `t` and the parameters; it is 0 for t < 0.
+
+    Example:
+        >>> ode = dlfm.LinearODE([6.0, 11.0, 6.0])  # (p + 1)(p + 2)(p + 3)
+        >>> ode.order, ode.stable
+        (3, True)
+        >>> sorted(round(pole, 4) for pole in ode.poles().real.tolist())
+        [1.0, 2.0, 3.0]
     """
 
     def __init__(
@@ -79,7 +97,18 @@ class LinearODE(GreensFunction):
 @register
 @final
 class NoDynamics(GreensFunction):
-    """G = δ: the output is the force itself, and the layer an ordinary GP layer."""
+    """The ODE of order 0, y = u: its Green's function is G = δ.
+
+    The output is the force itself, and the layer is an ordinary GP layer.
+
+    Args:
+        None: it has no parameters.
+
+    Example:
+        >>> dlfm.NoDynamics().order
+        0
+        >>> recipe = dlfm.FourierDLFM(greens_function=dlfm.NoDynamics())
+    """
 
     def __init__(self) -> None:
         super().__init__({}, normalised=False, learn=False, bounds=None)

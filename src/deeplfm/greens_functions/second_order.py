@@ -18,7 +18,27 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class SecondOrder(GreensFunction):
-    """y'' + 2·damping·y' + frequency²·y = u; damping = frequency is critical."""
+    """The ODE of second order, an oscillator: y'' + 2·damping·y' + frequency²·y = u.
+
+    It oscillates where damping < frequency; damping = frequency is critical.
+
+    Args:
+        damping: α > 0 in 1/time, a number or a tensor [D, P].
+        frequency: ω0 > 0, the angular frequency without damping, in radians per unit of time, a
+            number or a tensor [D, P].
+        normalised: True divides G by its integral, so that a constant force passes unchanged.
+        learn: True learns every parameter, False none; a list of names learns those.
+        bounds: (low, high) by the name of a parameter, between which it stays.
+
+    Shapes:
+        t: a number or a tensor that broadcasts against the parameters, () or [D, P].
+        G(t): the broadcast shape of `t` and the parameters; it is 0 for t < 0.
+
+    Example:
+        >>> ode = dlfm.SecondOrder(damping=1.0, frequency=1.0, learn=["frequency"])
+        >>> [round(g, 4) for g in ode(torch.arange(2).double()).tolist()]  # t e^(-t)
+        [0.0, 0.3679]
+    """
 
     def __init__(
         self,

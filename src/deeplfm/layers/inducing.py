@@ -205,12 +205,14 @@ class InducingLayer(Layer):
     def _path(
         self, force: ForcePath, backend: Backend, *, approximate: bool, copy: bool = True
     ) -> "InducingPath":
-        sensitivities = self.sensitivities
+        sensitivities, mean_weights = self.sensitivities, self.mean_weights
+        if copy and mean_weights is not None:
+            mean_weights = mean_weights.clone()
         return InducingPath(
             self.greens_function.fixed(copy=copy),
             force,
             sensitivities.clone() if copy else sensitivities,
-            self.mean_weights,
+            mean_weights,
             self.memory,
             self.one_kernel,
             approximate,

@@ -18,17 +18,24 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class Gaussian(AdditiveNoise):
-    """Gaussian noise: y ~ N(f, σ²), with one σ² per output.
+    """Gaussian noise about the functions, y ~ N(f, noise_variance), in standardised units.
 
     Args:
-        noise_variance: where σ² starts, one number or [D]. Targets are standardised: 0.01 is a
-            noise of a tenth of their standard deviation. A closed-form start moves it.
-        learn: False keeps σ² at that value.
-        bounds: (low, high), which σ² stays between.
+        noise_variance: σ² > 0 in standardised units (targets have a variance of 1), one number for
+            all outputs or a tensor [D].
+        learn: False fixes the noise variance.
+        bounds: (low, high) between which the noise variance stays.
+
+    Shapes:
+        y, f: targets and function values, tensors that broadcast to [..., N, D].
+        log_density(y, f), cdf(y, f): [..., N, D], elementwise, as are `sample` and `variance`.
 
     Example:
-        >>> import deeplfm as dlfm
-        >>> recipe = dlfm.FourierDLFM(likelihood=dlfm.Gaussian(0.05, bounds=(1e-4, 1.0)))
+        >>> noise = dlfm.Gaussian(0.25, bounds=(0.01, 1.0))
+        >>> y, f = torch.zeros(3, 1), torch.zeros(3, 1)
+        >>> noise.log_density(y, f).shape
+        torch.Size([3, 1])
+        >>> recipe = dlfm.FourierDLFM(likelihood=noise)
     """
 
     def __init__(

@@ -20,18 +20,26 @@ from deeplfm.variational.parameters import Bounds
 @register
 @final
 class StudentT(AdditiveNoise):
-    """Heavy tails for outliers: y = f + σ t_ν, with one σ² per output.
+    """Noise with heavy tails for outliers, y = f + sqrt(noise_variance) · t_ν.
+
+    The degrees ν are fixed, and the scale is learnt.
 
     Args:
-        noise_variance: where σ² starts, one number or [D], in standardised units. It is the square
-            of the scale; the variance of y is ν/(ν - 2) times as large.
-        degrees: ν, above 2; it is fixed. The fewer, the heavier the tails.
-        learn: False keeps σ² at its value.
-        bounds: (low, high), which σ² stays between.
+        noise_variance: σ² > 0 in standardised units (targets have a variance of 1), one number for
+            all outputs or a tensor [D].
+        degrees: ν > 2, the degrees of freedom; fewer mean heavier tails.
+        learn: False fixes the noise variance.
+        bounds: (low, high) between which the noise variance stays.
+
+    Shapes:
+        y, f: targets and function values, tensors that broadcast to [..., N, D].
+        log_density(y, f), cdf(y, f): [..., N, D], elementwise, as are `sample` and `variance`.
 
     Example:
-        >>> import deeplfm as dlfm
-        >>> recipe = dlfm.InducingDLFM(likelihood=dlfm.StudentT(degrees=4))
+        >>> noise = dlfm.StudentT(0.01, degrees=3.0)
+        >>> round(noise.variance(torch.zeros(1, 1)).item(), 4)  # ν/(ν - 2) noise_variance
+        0.03
+        >>> recipe = dlfm.InducingDLFM(likelihood=noise)
     """
 
     def __init__(

@@ -45,20 +45,44 @@ _SKIPS: dict[SkipName, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip
 @final
 @dataclass(frozen=True)
 class FourierDLFM(Recipe):
-    """DLFM-RFF: layers of random Fourier response features.
+    """The recipe of DLFM-RFF, a deep model whose layers are random Fourier response features.
 
-    hidden_dim:         functions of a hidden layer; of an oscillation six views reach sharp peaks.
-    greens_function:    a template, or one per layer; None is first order with a time constant of
-                        0.4 of the range of the inputs.
-    lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: of the forces over hidden functions, whose spread is about 1; None is 0.12
-                        for a series, 1 for a table.
-    frequencies:        "prior_draws" learns their scale alone, and is what does not overfit;
-                        "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
-    frequency_init:     "periodogram": where the observed targets have power; "prior": a draw.
-    weight_init:        "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
-    force:              the kind of covariance that the forces have.
-    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+        f = [Re φ, Im φ] W,   φ_{qr}(x) = Σ_m |S_{qm}|/√R · wave(x_m; s_m, ω_{qmr})
+
+    Args:
+        num_layers: L, at least 1.
+        hidden_dim: functions of a hidden layer; six views of an oscillation reach sharp peaks.
+        num_forces: Q, the latent forces that drive every layer.
+        num_features: R, the random frequencies of each force.
+        greens_function: a template, or one per layer; None is first order with a time constant of
+            0.4 of the range of the inputs.
+        lengthscale: that of the forces over the inputs; None takes it from the data.
+        hidden_lengthscale: that of the forces over hidden functions, whose spread is about 1; None
+            is 0.12 for a series, 1 for a table.
+        memory: "zero" starts the ODE at rest at the origin, "infinite" long before.
+        inputs: whether responses along the inputs enter as their "sum" or as their "product".
+        frequencies: "prior_draws" learns their scale alone, and is what does not overfit;
+            "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
+        frequency_init: "periodogram": where the observed targets have power; "prior": a draw.
+        weights: the covariance of q(W), "full" or "diagonal".
+        weight_init: "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
+        weight_scale: the prior standard deviation of W; None is 1/√R.
+        random_sensitivities: True starts the sensitivities at draws from N(0, 1), not at 1.
+        shared_forces: one W per force with sensitivities [D, Q]: the classical latent force model.
+        input_weights: True learns a weight for every input of a sum.
+        random_phases: True gives every wave a random phase, which removes the cross terms of a sum
+            from its covariance.
+        skip: "concatenate" hands the inputs to every layer beside the hidden functions, or "none".
+        force: the kind of covariance that the forces have, e.g. `SquaredExponential()`.
+        likelihood: the noise, a template such as `Gaussian()` or `StudentT()`.
+        units: those of decay and lengthscale: the user's, or those of the "scaled" inputs.
+
+    Example:
+        >>> recipe = dlfm.FourierDLFM(hidden_dim=2, num_features=8)
+        >>> model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=1), progress=False)
+        >>> x = np.linspace(0, 1, 12)
+        >>> model.fit(x, np.sin(6 * x)).predict(x).shape
+        (12,)
     """
 
     num_layers: int = 2
@@ -194,6 +218,6 @@ class FourierDLFM(Recipe):
 
 
 def _randomise(values: Tensor, generator: torch.Generator | None) -> None:
-    """From N(0, 1)."""
+    """Replace the values by draws from N(0, 1)."""
     with torch.no_grad():
         values.copy_(torch.randn(values.shape, generator=generator, dtype=torch.float64))

@@ -50,28 +50,45 @@ _SKIPS: dict[MeanSkip, type[Skip]] = {
 @final
 @dataclass(frozen=True)
 class InducingDLFM(Recipe):
-    """DLFM-VIP: layers whose forces are known through inducing points.
+    """The recipe of DLFM-VIP, a deep model whose forces are known through inducing points.
 
-    num_forces:         of each hidden layer, shared by its functions.
-    output_forces:      of the last layer; None is one per output.
-    num_inducing:       of each layer, from k-means of what it sees.
-    grid_points:        of the regular grid that the first layer of a series has instead; None is
-                        `num_inducing`, or as many as its oscillation needs.
-    num_basis:          waves of a draw of the prior.
-    greens_function:    a template, or one per layer; None takes it from the data: resonators at the
-                        dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
-    spread:             ratio of the speeds of a given ODE in neighbouring hidden functions: alike,
-                        they would be one function. ODEs that are fixed or bounded stay as given.
-    lengthscale:        of the forces over the inputs; None takes it from the data.
-    hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1; None
-                        is 0.25 for a series, 1 for a table.
-    skip:               "linear": a fixed linear mean in every hidden layer (`mean="every"`: in the
-                        last one too): identity, padded with zeros, or principal components.
-    past:               how many of its slowest time constants a grid begins before the data, up to
-                        as long as the data themselves.
-    weight_init:        "fitted": the last layer a closed-form fit; "prior": q is the prior.
-    force:              the kind of covariance that the forces have.
-    units:              of decay and lengthscale: the user's, or those of the scaled inputs.
+        f_d(x) = Σ_q a_{dq} ∫ G_d(x - τ) u_q(τ) dτ,   q(u(Z)) = N(m, S) at the inducing inputs Z
+
+    Args:
+        num_layers: L, at least 1.
+        hidden_dim: functions of a hidden layer.
+        num_forces: latent forces of each hidden layer, shared by its functions.
+        output_forces: latent forces of the last layer; None is one per output.
+        num_inducing: M, the inducing inputs of each layer, from k-means of what it sees.
+        grid_points: points of the regular grid that the first layer of a series has instead; None
+            is `num_inducing`, or as many as its oscillation needs.
+        num_basis: waves of a draw of the prior.
+        greens_function: a template, or one per layer; None takes it from the data: resonators at
+            the dominant oscillation of a series, else ODEs a tenth of a lengthscale long.
+        spread: ratio of the speeds of a given ODE in neighbouring hidden functions: alike, they
+            would be one function. ODEs that are fixed or bounded stay as given.
+        lengthscale: that of the forces over the inputs; None takes it from the data.
+        hidden_lengthscale: the least of the forces over hidden functions, whose spread is about 1;
+            None is 0.25 for a series, 1 for a table.
+        memory: "infinite" runs the ODE since long ago, "zero" starts it at rest at the origin.
+        inputs: "product": the responses along the inputs are multiplied.
+        skip: "linear": a fixed linear mean in every hidden layer: identity, padded with zeros, or
+            principal components; "concatenate": the inputs beside hidden functions; "none".
+        mean: which layers have the linear mean, "hidden" ones, or "every" one.
+        separate_inducing: True gives every force inducing inputs of its own.
+        past: how many of its slowest time constants a grid begins before the data, up to as long
+            as the data themselves.
+        weight_init: "fitted": the last layer a closed-form fit; "prior": q is the prior.
+        force: the kind of covariance that the forces have, e.g. `SquaredExponential()`.
+        likelihood: the noise, a template such as `Gaussian()` or `StudentT()`.
+        units: those of decay and lengthscale: the user's, or those of the "scaled" inputs.
+
+    Example:
+        >>> recipe = dlfm.InducingDLFM(num_inducing=6, num_basis=8, hidden_dim=1)
+        >>> model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=1), progress=False)
+        >>> x = np.linspace(0, 1, 12)
+        >>> model.fit(x, np.sin(6 * x)).predict(x).shape
+        (12,)
     """
 
     num_layers: int = 2

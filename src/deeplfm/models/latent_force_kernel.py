@@ -18,17 +18,32 @@ from deeplfm.errors import InputError
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.responses.covariances import force_covariance, output_covariance
 from deeplfm.shapes import Memory, as_tensors, check_finite, check_shape
-from deeplfm.variational.parameters import Quantity, as_company
+from deeplfm.variational.parameters import Quantity, in_type_of
 
 
 @final
 class LatentForceKernel(nn.Module):
-    """The covariance of D outputs, each a linear ODE driven by Q shared latent forces.
+    """The exact covariance of D outputs, each a linear ODE driven by Q shared latent forces.
 
-    greens_functions: one with parameters () or [D, P], or a list of one per output.
-    lengthscale:      of the forces, a number or [Q, P].
-    sensitivities:    a_{dq} [D, Q]; one force and 1 for every output if not given.
-    memory:           where the convolution starts, "infinite" or "zero".
+        f_d(x) = Σ_q a_{dq} ∫ G_d(x - τ) u_q(τ) dτ,   u_q ~ GP(0, exp(-½ Σ_p (τ_p-τ'_p)²/ℓ_{qp}²))
+
+    Args:
+        greens_functions: one with parameters () or [D, P], or a list of one per output.
+        lengthscale: ℓ of the forces in the units of the inputs, a number or a tensor [Q, P].
+        sensitivities: a_{dq} [D, Q]; one force and 1 for every output if they are not given.
+        memory: where the convolution starts, "infinite" (at -∞) or "zero" (at 0).
+        learn: False fixes every parameter.
+
+    Shapes:
+        x, x2: inputs, tensors [N, P] and [N2, P]; x2 is x if it is not given.
+        kernel(x, x2): [D, D, N, N2]; `matrix(x, x2)` is the same as one matrix [D·N, D·N2].
+
+    Example:
+        >>> odes = [dlfm.FirstOrder(1.0), dlfm.SecondOrder(0.3, 5.0)]
+        >>> kernel = dlfm.LatentForceKernel(odes, lengthscale=0.5, sensitivities=[[1.0], [2.0]])
+        >>> x = torch.linspace(0, 1, 4, dtype=torch.float64)[:, None]
+        >>> kernel(x).shape, kernel.matrix(x).shape
+        (torch.Size([2, 2, 4, 4]), torch.Size([8, 8]))
     """
 
     def __init__(
@@ -44,7 +59,7 @@ class LatentForceKernel(nn.Module):
         self.memory: Memory = memory
         systems = _as_list(greens_functions)
         known = [one.poles().real for one in systems if one.order > 0]
-        ell = Quantity("lengthscale", as_company(lengthscale, known), learn=learn)
+        ell = Quantity("lengthscale", in_type_of(lengthscale, known), learn=learn)
         if ell.start.ndim not in (0, 2):
             raise InputError(
                 f"lengthscale must be a number or [Q, P]; got {tuple(ell.start.shape)}. "

@@ -85,7 +85,7 @@ def plot_time_constants(model: Any, *, member: int = 0, ax: Any = None) -> "Axes
 
 
 def _set_log_scale(axes: "Axes", values: list[float]) -> None:
-    """With plain numbers, some inside the decades where there are few of these."""
+    """Write plain numbers on a logarithmic axis, also inside the decades if these are few."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     logs = [math.log10(value) for value in values if 0 < value < math.inf]
@@ -128,7 +128,7 @@ def _input_name(one: Response) -> str:
 
 
 def _fitted(model: Any) -> FittedModel:
-    """Of an estimator or of itself."""
+    """The fitted model of an estimator, or a fitted model itself."""
     found = getattr(model, "fitted_", model)
     if not isinstance(found, FittedModel):
         raise InputError(

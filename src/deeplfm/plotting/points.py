@@ -31,7 +31,7 @@ def samples_of(predictive: Any) -> Values:
 
 
 def inputs(name: str, x: Any) -> NDArray[Any]:
-    """[N], finite numbers or datetime64."""
+    """Inputs [N], finite numbers or datetime64."""
     values = _array(x)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]

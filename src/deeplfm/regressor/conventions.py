@@ -1,5 +1,6 @@
 """scikit-learn's habits, as every estimator of this package keeps them."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -57,3 +58,26 @@ def as_columns(X: Any) -> Any:
         return X
     array = np.asarray(X)
     return array[:, None] if array.ndim == 1 else array
+
+
+def comparable(settings: Any) -> dict[str, Any]:
+    """The fields of settings by name, without those that hold torch modules."""
+    found = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    parts = {name: one if isinstance(one, (list, tuple)) else [one] for name, one in found.items()}
+    modules = {name for name, several in parts.items() if any(map(_is_module, several))}
+    return {name: value for name, value in found.items() if name not in modules}
+
+
+def with_changes(name: str, settings: Any, changes: dict[str, Any]) -> Any:
+    """New settings with some fields changed; `name` is what an error calls them."""
+    known = sorted(field.name for field in fields(settings))
+    unknown = sorted(set(changes) - set(known))
+    if unknown:
+        raise InputError(
+            f"{name} must be given parameters among {known}; got {unknown}. Correct the name."
+        )
+    return replace(settings, **changes)
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, torch.nn.Module)

@@ -6,7 +6,7 @@ Everything it does is done by the rooms below; here are scikit-learn's habits: p
 attributes with a trailing underscore, shapes that come back as they went in.
 """
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -22,8 +22,7 @@ from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import FourierDLFM, Recipe
-from deeplfm.regressor import saving
-from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
+from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitted import FittedModel, Functions
 from deeplfm.regressor.fitting import fit
@@ -36,17 +35,30 @@ _CONFIGS = ("model", "training")  # frozen settings whose fields are parameters 
 
 
 class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """A deep latent force model for arrays, lists, tensors or pandas.
-
-    model:    the recipe, `FourierDLFM()` or `InducingDLFM()`.
-    training: steps, learning rate, samples, restarts and so on.
-    seed:     of the start, the training and the predictions.
-    device:   "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
-    dtype:    "float32" or "float64".
-    progress: show a bar where somebody looks.
+    """The estimator that fits a deep latent force model to arrays, lists, tensors or pandas.
 
     After `fit`: `fitted_` (the model itself), `history_`, `n_features_in_`, `feature_names_in_`
     (for named columns), `output_names_`, `n_outputs_`.
+
+    Args:
+        model: the recipe, `FourierDLFM()` or `InducingDLFM()`.
+        training: steps, learning rate, samples, restarts and so on.
+        seed: the seed of the start, the training and the predictions.
+        device: "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
+        dtype: "float32" or "float64".
+        progress: True shows a bar where somebody looks.
+
+    Shapes:
+        X: N inputs, [N] or [N, P], in any units.
+        y: targets [N] or [N, D], NaN where they were not observed; means come back in this shape.
+
+    Example:
+        >>> recipe, training = dlfm.FourierDLFM(num_features=8), dlfm.Training(steps=2)
+        >>> x = np.linspace(0, 1, 20)
+        >>> y = np.stack([np.sin(9 * x), np.cos(9 * x)], axis=1)
+        >>> model = dlfm.DeepLFMRegressor(recipe, training, progress=False).fit(x, y)
+        >>> model.predict(x).shape, model.predictive(x, num_samples=7).samples.shape
+        ((20, 2), (7, 20, 2))
     """
 
     def __init__(
@@ -66,20 +78,23 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
 
     def fit(self, X: Any, y: Any, *, checkpoints: Path | str | None = None) -> "DeepLFMRegressor":
-        """X [N] or [N, P]; y [N] or [N, D], NaN where it was not observed.
+        """Fit to inputs `X` [N] or [N, P] and targets `y` [N] or [N, D], NaN if not observed.
 
-        With a folder for checkpoints an interrupted fit goes on from there. An interrupt from the
+        With a folder for `checkpoints` an interrupted fit goes on from there. An interrupt from the
         keyboard ends the training; the model is then fitted as far as it came.
         """
         self.check_settings()
         data = self.check_data(X, y)
-        validate_data(self, as_columns(X), skip_check_array=True)
+        validate_data(self, conventions.as_columns(X), skip_check_array=True)
         return self._with(self._fit(data, checkpoints), flat=dimensions(y) == 1)
 
     def fit_stored(
         self, data: Stored, *, checkpoints: Path | str | None = None
     ) -> "DeepLFMRegressor":
-        """As `fit`, for a table on disk that is larger than memory; `training` has a batch_size."""
+        """Fit as `fit` does, with `checkpoints`, to `data` on disk, inputs [N, P], targets [N, D].
+
+        They may be larger than memory; `training` has a batch_size.
+        """
         self.check_settings()
         self.n_features_in_ = len(data.input_names)
         self.feature_names_in_ = np.array(data.input_names, dtype=object)
@@ -92,7 +107,10 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any, return_std: Literal[True]) -> tuple[Values, Values]: ...
 
     def predict(self, X: Any, return_std: bool = False) -> Values | tuple[Values, Values]:
-        """The mean, [N] or [N, D] as y was; with `return_std` also that of a new observation."""
+        """Predict the mean at `X` [N] or [N, P]: [N] or [N, D], as y was.
+
+        With `return_std` the standard deviation of a new observation comes too, of the same shape.
+        """
         self._check_inputs(X)
         found = self.fitted_.summary(X)
         if return_std:
@@ -100,35 +118,48 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._shaped(found.mean)
 
     def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
-        """The whole predictive distribution, [N, D]; without a seed two calls agree."""
+        """Give the whole predictive distribution [N, D] at `X` [N] or [N, P].
+
+        It is the mixture of `num_samples` functions; without a `seed` two calls agree.
+        """
         self._check_inputs(X)
         return self.fitted_.predictive(X, num_samples, seed)
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
-        """Functions: f(X) is [S, N, D], the same ones wherever they are evaluated."""
+        """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X."""
         check_is_fitted(self)
         return self.fitted_.draw(num_samples, seed)
 
     def latent_forces(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
     ) -> Predictive:
-        """The forces that drive a layer, without noise; `.names` says which they are."""
+        """Give the forces that drive a `layer` (from 0) at `X` [N] or [N, P], without noise.
+
+        It holds `num_samples` draws [S, N, forces]; a `seed` as in `predictive`; `.names` says
+        which forces they are.
+        """
         self._check_inputs(X)
         return self.fitted_.latent_forces(X, layer, num_samples, seed)
 
     def hidden_functions(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
     ) -> Predictive:
-        """What a layer hands on to the next, without noise."""
+        """Give what a `layer` (from 0) hands on to the next at `X` [N] or [N, P], without noise.
+
+        It holds `num_samples` draws [S, N, functions]; a `seed` as in `predictive`.
+        """
         self._check_inputs(X)
         return self.fitted_.hidden_functions(X, layer, num_samples, seed)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² over what was observed, averaged over the outputs."""
-        return r2_of_observed(y, self.predict(X), sample_weight)
+        """Compute R² at `X` [N, P] over what was observed of `y` [N, D], averaged over outputs.
+
+        `sample_weight` is one weight per row, [N].
+        """
+        return conventions.r2_of_observed(y, self.predict(X), sample_weight)
 
     def save(self, folder: Path | str) -> None:
-        """Settings as JSON, numbers as safetensors; `deeplfm.load(folder)` reads them."""
+        """Write settings as JSON and numbers as safetensors to `folder`, for `deeplfm.load`."""
         check_is_fitted(self)
         settings = self.get_params(deep=False) | {
             "flat": self._flat,
@@ -138,7 +169,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def history_(self) -> dict[str, np.ndarray]:
-        """step, loss, expected_log_likelihood, kl, seconds and backend, one entry per step."""
+        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each."""
         check_is_fitted(self)
         history = dict(self.fitted_.histories[0])
         if "backend" in history:
@@ -147,12 +178,12 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def data_(self) -> Dataset | None:
-        """What it was fitted to, where that was kept."""
+        """The data that it was fitted to, where they were kept."""
         check_is_fitted(self)
         return self.fitted_.data
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters; `deep` also gives the fields of the settings, as `model__hidden_dim`.
+        """Give the parameters; `deep` adds the fields of the settings, as `model__hidden_dim`.
 
         Not those that hold physics or a likelihood: torch modules cannot be compared by value, as
         scikit-learn does. They can be set all the same.
@@ -160,15 +191,14 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         params: dict[str, Any] = super().get_params(deep=False)
         configs = [name for name in _CONFIGS if deep and is_dataclass(params[name])]
         for name in configs:
-            for key in _fields(params[name]):
-                value = getattr(params[name], key)
-                parts = value if isinstance(value, (list, tuple)) else [value]
-                if not any(isinstance(part, torch.nn.Module) for part in parts):
-                    params[f"{name}__{key}"] = value
+            params |= {
+                f"{name}__{key}": value
+                for key, value in conventions.comparable(params[name]).items()
+            }
         return params
 
     def set_params(self, **params: Any) -> "DeepLFMRegressor":
-        """Set parameters; a nested name, as `model__hidden_dim`, makes new settings with it."""
+        """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings."""
         nested: dict[str, dict[str, Any]] = {}
         plain: dict[str, Any] = {}
         for key, value in params.items():
@@ -179,18 +209,11 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 plain[key] = value
         super().set_params(**plain)
         for name, changes in nested.items():
-            config = getattr(self, name)
-            unknown = sorted(set(changes) - set(_fields(config)))
-            if unknown:
-                raise InputError(
-                    f"{name} must be given parameters among {sorted(_fields(config))}; got "
-                    f"{unknown}. Correct the name."
-                )
-            setattr(self, name, replace(config, **changes))
+            setattr(self, name, conventions.with_changes(name, getattr(self, name), changes))
         return self
 
     def check_settings(self) -> tuple[str, torch.dtype]:
-        """The device and type to use; an error where a parameter cannot be used."""
+        """Give the device and type to use; it is an error if a parameter cannot be used."""
         for name, kind, example in (
             ("model", Recipe, "FourierDLFM()"),
             ("training", Training, "Training(steps=300)"),
@@ -200,17 +223,17 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
                     "Pass an instance."
                 )
-        check_seed(self.seed)
+        conventions.check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
     def check_data(self, X: Any, y: Any) -> Dataset:
-        """The data that `fit` would see; an error where it could not fit them."""
+        """Give the data that `fit` would see in `X` [N, P], `y` [N, D], or say why it cannot."""
         if y is None:
             raise InputError(
                 "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
             )
         data = dataset(X, y)
-        check_rows_differ(data)
+        conventions.check_rows_differ(data)
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 
@@ -239,14 +262,30 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)
         if dimensions(X) == 2:  # one dimension is one input, or an error that says so
-            validate_data(self, as_columns(X), reset=False, skip_check_array=True)
+            validate_data(self, conventions.as_columns(X), reset=False, skip_check_array=True)
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self._flat else values
 
 
 def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
-    """The estimator that `DeepLFMRegressor.save` or `deeplfm fit` wrote, ready to predict."""
+    """Read the estimator that `DeepLFMRegressor.save` or `deeplfm fit` wrote, ready to predict.
+
+    Args:
+        folder: the folder that was written.
+        device: where it predicts: "auto", "cpu", "cuda", "cuda:1" …
+
+    Example:
+        >>> import tempfile
+        >>> recipe, training = dlfm.FourierDLFM(num_features=4), dlfm.Training(steps=1)
+        >>> model = dlfm.DeepLFMRegressor(recipe, training, progress=False)
+        >>> model = model.fit([0, 1, 2], [1, 3, 2])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(folder)
+        ...     again = dlfm.load(folder)
+        >>> bool(np.allclose(again.predict([0.5]), model.predict([0.5])))
+        True
+    """
     settings = saving.estimator_settings(folder)
     fitted = saving.load(folder, checked_device(device))
     if settings is None:  # saved without an estimator around it
@@ -259,7 +298,3 @@ def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)
     return model
-
-
-def _fields(config: Any) -> list[str]:
-    return [field.name for field in fields(config)]

@@ -2,7 +2,7 @@
 
     f = fitted.draw(5);  fitted.predictive(X);  fitted.summary(X);  fitted.latent_forces(X)
 
-One model, or a mixture of several. Points are evaluated in pieces of bounded memory, with the same
+One model, or a mixture of several. Points are evaluated in chunks of bounded memory, with the same
 draws throughout.
 """
 
@@ -63,16 +63,16 @@ class FittedModel:
         draws = self._draws(num_samples, seed)
 
         def functions(X: Any) -> Values:
-            pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
-            return self.scaling.functions(np.concatenate(pieces, axis=1))
+            chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
+            return self.scaling.functions(np.concatenate(chunks, axis=1))
 
         return functions
 
     def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
         """The mixture over `num_samples` functions with the noise; the fit's seed by default."""
         draws = self._draws(num_samples, seed)
-        pieces = [values for _, values in self._pieces(draws, self._inputs(X))]
-        return self._mixture(draws, np.concatenate(pieces, axis=1), seed)
+        chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
+        return self._mixture(draws, np.concatenate(chunks, axis=1), seed)
 
     def summary(
         self,
@@ -86,11 +86,11 @@ class FittedModel:
         mean = np.empty((len(x), len(self.output_names)))
         std = np.empty_like(mean)
         quantiles = {level: np.empty_like(mean) for level in levels}
-        for rows, values in self._pieces(draws, x):
-            piece = self._mixture(draws, values, seed)
-            mean[rows], std[rows] = piece.mean, piece.std
+        for rows, values in self._chunks(draws, x):
+            chunk = self._mixture(draws, values, seed)
+            mean[rows], std[rows] = chunk.mean, chunk.std
             for level, column in quantiles.items():
-                column[rows] = piece.quantile(level)
+                column[rows] = chunk.quantile(level)
         return Summary(mean, std, quantiles)
 
     def latent_forces(
@@ -125,7 +125,7 @@ class FittedModel:
         return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer makes: the outputs for the last one."""
+        """The names of what a layer makes: those of the outputs for the last one."""
         stack = self.members[0].stack
         if layer == len(stack) - 1:
             return self.output_names
@@ -137,7 +137,7 @@ class FittedModel:
         return kind.force_names(self.function_names(layer), self.names_below(layer))
 
     def names_below(self, layer: int) -> tuple[str, ...]:
-        """Of what a layer sees: hidden functions first, then the inputs that re-enter."""
+        """The names of what a layer sees: hidden functions, then the inputs that re-enter."""
         if layer == 0:
             return self.input_names
         seen = (*self.function_names(layer - 1), *self.input_names)
@@ -157,8 +157,8 @@ class FittedModel:
         seed: int | None,
     ) -> Predictive:
         draws = self._draws(num_samples, seed)
-        pieces = [values for _, values in self._pieces(draws, self._inputs(X), evaluate)]
-        samples = np.concatenate(pieces, axis=1)
+        chunks = [values for _, values in self._chunks(draws, self._inputs(X), evaluate)]
+        samples = np.concatenate(chunks, axis=1)
         return Predictive.without_noise(samples, names, self.seed if seed is None else seed)
 
     def _check_layer(self, layer: int) -> None:
@@ -180,10 +180,10 @@ class FittedModel:
                     draws.append((member, member.draw(count, generator, self.training.backend)))
         return draws
 
-    def _pieces(
+    def _chunks(
         self, draws: "list[Draw]", x: Values, evaluate: "Evaluate | None" = None
     ) -> Iterator[tuple[slice, Values]]:
-        """The values [S, n, ...] of all draws over pieces of `x`, so that memory stays bounded."""
+        """The values [S, n, ...] of all draws over chunks of `x`, so that memory stays bounded."""
         evaluate = evaluate or _value
         total = sum(path.num_samples for _, path in draws)
         widest = max(layer.elements for layer in self.members[0].stack)

@@ -21,7 +21,7 @@ from deeplfm.errors import InputError
 from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
 from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
-from deeplfm.training import Company, Race, Trainer, Training, join
+from deeplfm.training import Processes, Race, Trainer, Training, join
 from deeplfm.training.held_out import best_steps, split
 from deeplfm.training.progress import Report, progress_bar
 
@@ -55,12 +55,12 @@ def fit(
     keyboard ends the training and returns what there is; the checkpoints stay.
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
-    company = join(device)
-    material = _material(data, recipe, training, company, company.device(device), dtype)
+    processes = join(device)
+    material = _material(data, recipe, training, processes, processes.device(device), dtype)
     if report is None:
-        with progress_bar(training.steps, progress and company.leads) as shown:
-            return _fit(material, recipe, training, seed, checkpoints, shown, company)
-    return _fit(material, recipe, training, seed, checkpoints, report, company)
+        with progress_bar(training.steps, progress and processes.leads) as shown:
+            return _fit(material, recipe, training, seed, checkpoints, shown, processes)
+    return _fit(material, recipe, training, seed, checkpoints, report, processes)
 
 
 def _fit(
@@ -70,24 +70,24 @@ def _fit(
     seed: int,
     checkpoints: Path | None,
     report: Report | None,
-    company: Company,
+    processes: Processes,
 ) -> FittedModel:
     data, scaling, batch, read = material
     recipe = recipe.resolved(data, scaling)
-    report = report if company.leads else None
+    report = report if processes.leads else None
     steps = training.steps
     if training.held_out > 0:
-        steps = _steps_by_held_out(data, recipe, training, scaling, batch, seed, report, company)
+        steps = _steps_by_held_out(data, recipe, training, scaling, batch, seed, report, processes)
     trainers = []
     for k in range(training.restarts):
-        model = _built(data, recipe, scaling, seed + APART * k, batch, company)
-        trainers.append(Trainer(model, batch, training, seed + APART * k, company, read))
+        model = _built(data, recipe, scaling, seed + APART * k, batch, processes)
+        trainers.append(Trainer(model, batch, training, seed + APART * k, processes, read))
     race = Race(trainers, checkpoints)
     race.resume()
     try:
         race.run(until=steps, report=report)
     except KeyboardInterrupt:
-        if company.size > 1:  # each was interrupted at another step: there is no common state
+        if processes.size > 1:  # each was interrupted at another step: there is no common state
             raise
         race.stop()
     chosen = race.chosen()
@@ -111,14 +111,14 @@ def _fit(
 
 
 def _built(
-    data: Dataset, recipe: Recipe, scaling: Scaling, seed: int, like: Batch, company: Company
+    data: Dataset, recipe: Recipe, scaling: Scaling, seed: int, like: Batch, processes: Processes
 ) -> DeepLFM:
     """Built by the first process; the others make room for what it sends."""
     generator = torch.Generator().manual_seed(seed)
-    leads = company.leads
+    leads = processes.leads
     model = recipe.build(data, scaling, generator) if leads else recipe.skeleton(scaling, generator)
     model.to(device=like.x.device, dtype=like.x.dtype)
-    company.broadcast(model)
+    processes.broadcast(model)
     return model
 
 
@@ -130,21 +130,21 @@ def _steps_by_held_out(
     batch: Batch,
     seed: int,
     report: Report | None,
-    company: Company,
+    processes: Processes,
 ) -> int:
     """Train a first model without some blocks, to learn how long the one with all data may."""
     known, test = split(batch, training.held_out, torch.Generator().manual_seed(seed))
     hidden = test.observed.cpu().numpy()
     part = replace(data, y=np.where(hidden, np.nan, data.y))
-    model = _built(part, recipe, scaling, seed, batch, company)
-    return best_steps(Trainer(model, known, training, seed, company), test, report)
+    model = _built(part, recipe, scaling, seed, batch, processes)
+    return best_steps(Trainer(model, known, training, seed, processes), test, report)
 
 
 def _material(
     data: Dataset | Stored,
     recipe: Recipe,
     training: Training,
-    company: Company,
+    processes: Processes,
     device: str,
     dtype: torch.dtype,
 ) -> _Material:
@@ -156,15 +156,15 @@ def _material(
                 f"disk; got {training.batch_size} and {training.held_out:g}. Pass batch_size=500."
             )
         stored, total = data, len(data)
-        scaling = company.share(lambda: stored.scaling(rule))
+        scaling = processes.share(lambda: stored.scaling(rule))
         sample = stored.thinned() if training.batch_size < total else stored.rows(np.arange(total))
-        _check_same(sample, company)
+        _check_same(sample, processes)
 
         def read(rows: Tensor) -> Batch:
             return _batch(stored.rows(rows.numpy()), scaling, device, dtype, total)
 
         return _Material(sample, scaling, _batch(sample, scaling, device, dtype, total), read)
-    _check_same(data, company)
+    _check_same(data, processes)
     scaling = fit_scaling(data, rule)
     return _Material(data, scaling, _batch(data, scaling, device, dtype, len(data)), None)
 
@@ -175,12 +175,12 @@ def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype, tot
     return Batch(x, y, torch.tensor(data.observed).to(device), total)
 
 
-def _check_same(data: Dataset, company: Company) -> None:
+def _check_same(data: Dataset, processes: Processes) -> None:
     """All processes need all rows: each takes its share of them itself."""
-    if company.size == 1:
+    if processes.size == 1:
         return
     own = torch.tensor([zlib.crc32(np.ascontiguousarray(table).data) for table in (data.x, data.y)])
-    if any(not torch.equal(own, other) for other in company.gather(own)):
+    if any(not torch.equal(own, other) for other in processes.gather(own)):
         raise InputError(
             "all processes must be given the same data; got different ones. "
             "Pass all rows to each: they are shared out over the processes inside."

@@ -45,9 +45,9 @@ class Response:
 
     @property
     def period(self) -> float:
-        """Of the slowest part that swings; infinite where none does."""
-        turning = min((abs(pole.imag) for pole in self.poles if pole.imag), default=0.0)
-        return math.inf if turning == 0 else 2 * math.pi / turning
+        """The period of the slowest pole that oscillates; infinite where none does."""
+        frequency = min((abs(pole.imag) for pole in self.poles if pole.imag), default=0.0)
+        return math.inf if frequency == 0 else 2 * math.pi / frequency
 
     @property
     def damping_ratio(self) -> float:

@@ -42,7 +42,7 @@ class Axis:
         return [str(date) for date in dates]
 
     def layout(self, x: Values) -> dict[str, Any]:
-        """For plotly: all of `x`, and a little room beside it."""
+        """The axis for plotly: it shows all of `x`, and a little room beside it."""
         kind = "linear" if self.origin is None else "date"
         room = 0.01 * (x[-1] - x[0])
         span = self.values(np.array([x[0] - room, x[-1] + room]))
@@ -55,7 +55,7 @@ def escaped(name: str, longest: int = 30) -> str:
 
 
 def numbers(values: Values, digits: int | None = 6) -> list[float | None]:
-    """For JSON: null where not finite, `digits` of what varies; None keeps them all."""
+    """Numbers for JSON: null where not finite, `digits` of what varies; None keeps them all."""
     array = np.asarray(values, dtype=float).ravel()
     finite = array[np.isfinite(array)]
     spread = float(np.ptp(finite)) if len(finite) else 0.0

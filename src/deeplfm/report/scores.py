@@ -24,7 +24,7 @@ PAIRED = 300  # values of an output that its CRPS is taken from: each needs all 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one output, or of all together; NaN where not defined."""
+    """The scores of one output, or of all together; NaN where one is not defined."""
 
     count: int
     nmse: float
@@ -80,7 +80,7 @@ def _of_output(y: Values, predictive: Predictive, output: int) -> Scores:
 
 
 def _crps(y: Values, predictive: Predictive) -> float:
-    """In closed form where there is one, else from draws: quantiles would take minutes."""
+    """The CRPS, in closed form where there is one, else from draws: quantiles take minutes."""
     if predictive.components.has_closed_crps:
         return float(metrics.crps(y, predictive)[0])
     drawn = np.sort(predictive.sample_y(seed=0), axis=0)

@@ -79,8 +79,8 @@ def fitted(shown: Shown, axis: Axis) -> Part:
 
 def listed(names: tuple[str, ...], most: int = 8) -> str:
     """The first of them, and how many more."""
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+    unnamed = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + unnamed
 
 
 def _missing_table(shown: Shown) -> Html:

@@ -34,8 +34,8 @@ def path_response(
     x = path.inputs(x)[:, :, None, :, None, None]  # dimensions: S N D P Q (B or M)
     theta = path.theta.permute(0, 3, 1, 2)[:, None, None]
     waves = system_wave_response(greens_function, x, theta, memory, trailing=2).prod(-3)
-    turned = waves * torch.polar(torch.ones_like(path.phase), path.phase)[:, None, None]
-    response = torch.einsum("sndqb,sqb->sndq", turned.real, path.amplitude)
+    shifted = waves * torch.polar(torch.ones_like(path.phase), path.phase)[:, None, None]
+    response = torch.einsum("sndqb,sqb->sndq", shifted.real, path.amplitude)
     if path.centers.shape[1] == 0:
         return response
     centers, ell = path.centers.permute(2, 0, 1), path.lengthscale.mT[:, :, None]

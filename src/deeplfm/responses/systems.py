@@ -142,5 +142,5 @@ def _longest(x: Tensor) -> float:
 
 
 def _within_interval(x: Tensor, lag: Tensor) -> Tensor:
-    """With zero memory no lag is longer than x; before the origin all of it counts."""
+    """Lags cut to x, as zero memory has none that are longer; before the origin |x| itself."""
     return torch.where(x < 0, x.abs(), torch.minimum(*torch.broadcast_tensors(x.abs(), lag)))

@@ -116,11 +116,6 @@ def _is_smooth_over_one_input(dynamics: Dynamics, x: Tensor, *others: Any, **opt
     return x.shape[-1] == 1 and _is_smooth(dynamics, x, *others, **options)
 
 
-def _oscillates_over_one_input(dynamics: Dynamics, *others: Any, **options: Any) -> bool:
-    """Polynomials need bumps, which complex poles make slow."""
-    return dynamics.order > 1 and _is_smooth_over_one_input(dynamics, *others, **options)
-
-
 def _by_c(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Tensor:
     from deeplfm.sums.c.bumps import first_order_bump_sums
 
@@ -153,6 +148,5 @@ def _by_polynomials(dynamics: Dynamics, x: Tensor, *others: Any, **_: Any) -> Te
 
 bump_sum.add("c", _by_c, fits=_is_first_order)
 bump_sum.add("triton", _by_triton, fits=_is_first_order)
-bump_sum.add("torch", _by_series, fits=_oscillates_over_one_input)
+bump_sum.add("torch", _by_series, fits=_is_smooth_over_one_input)
 bump_sum.add("torch", _by_polynomials, fits=_is_smooth)
-bump_sum.add("torch", _by_series, fits=_is_smooth_over_one_input, name="_by_long_series")

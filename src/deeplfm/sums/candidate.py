@@ -41,7 +41,7 @@ class Candidate:
 
     def __call__(self, backend: Backend, arguments: Any, options: Any) -> Any:
         """What it computes; one that is made of other sums is told the backend."""
-        return self.compute(*arguments, **_handed_on(self.compute, backend, options))
+        return self.compute(*arguments, **handed_on(self.compute, backend, options))
 
     def may(self, backend: Backend, dtype: torch.dtype, device: torch.device) -> bool:
         """Whether the backend, the machine and the type of the numbers allow it."""
@@ -76,7 +76,7 @@ class Sum(Generic[P, R]):
                 total: R | None = candidate(backend, arguments, options)
                 if total is not None:
                     return total
-        return self.plain(*arguments, **_handed_on(self.plain, backend, options))
+        return self.plain(*arguments, **handed_on(self.plain, backend, options))
 
     def add(
         self,
@@ -103,7 +103,7 @@ def _takes_backend(function: Callable[..., Any]) -> bool:
     return "backend" in inspect.signature(function).parameters
 
 
-def _handed_on(function: Callable[..., Any], backend: Backend, options: Any) -> Any:
+def handed_on(function: Callable[..., Any], backend: Backend, options: Any) -> Any:
     """The options of a call, with the backend for a form that is made of other sums."""
     return {**options, "backend": backend} if _takes_backend(function) else options
 

@@ -28,8 +28,8 @@ T = TypeVar("T")
 
 
 @final
-class Company:
-    """Process `rank` of `size`. In a company of one nothing is sent and nothing changes.
+class Processes:
+    """Process `rank` of `size`. Where there is one only, nothing is sent and nothing changes.
 
     Not torch's DistributedDataParallel: it fixes what is trainable when it is made, and stages
     change that; and one sum of all gradients can carry along what is recorded of the step.
@@ -44,7 +44,7 @@ class Company:
         return self.rank == 0
 
     def device(self, name: str) -> str:
-        """Of this process: for "cuda" the one that torchrun meant for it."""
+        """The device of this process: for "cuda" the one that torchrun meant for it."""
         return name if self.size == 1 else _own(name)
 
     def part(self, count: int) -> slice:
@@ -125,11 +125,11 @@ class Company:
         return result  # type: ignore[return-value]
 
 
-ALONE = Company()
+ALONE = Processes()
 
 
-def join(device: str, patience: float = PATIENCE) -> Company:
-    """The company that torchrun started this process in, or the one of a process group."""
+def join(device: str, patience: float = PATIENCE) -> Processes:
+    """The processes that torchrun started this one among, or those of a process group."""
     if not dist.is_available():
         return ALONE
     if not dist.is_initialized():
@@ -144,7 +144,7 @@ def join(device: str, patience: float = PATIENCE) -> Company:
                 "cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=timedelta(seconds=patience)
             )
         atexit.register(_leave)
-    return Company(dist.get_rank(), dist.get_world_size())
+    return Processes(dist.get_rank(), dist.get_world_size())
 
 
 def _own(name: str) -> str:

@@ -44,7 +44,7 @@ def best_steps(trainer: Trainer, test: Batch, report: Report | None = None) -> i
     best, found, worse = -torch.inf, steps, 0
     while trainer.step < steps and worse < _PATIENCE:
         trainer.run(until=trainer.step + stride, report=report)
-        density = trainer.company.share(lambda: float(_log_density(trainer, test)))
+        density = trainer.processes.share(lambda: float(_log_density(trainer, test)))
         if density > best:
             best, found, worse = density, trainer.step, 0
         else:

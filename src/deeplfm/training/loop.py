@@ -2,8 +2,8 @@
 
 Losses stay on the device; every `CHECK_EVERY` steps they are checked to be finite. One that is not
 ends the training with the last good state restored and a clear error.
-A trainer is all its state: saved and loaded, it goes on exactly where it was. In a company of
-processes every one has a trainer, and all call the same methods.
+A trainer is all its state: saved and loaded, it goes on exactly where it was. Where
+several processes train together, each has a trainer, and all call the same methods.
 """
 
 import time
@@ -19,7 +19,7 @@ from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, Objective, Terms, elbo, multi_sample
 from deeplfm.randomness import derived_seed
-from deeplfm.training.distributed import ALONE, Company
+from deeplfm.training.distributed import ALONE, Processes
 from deeplfm.training.engines import Engine
 from deeplfm.training.minibatches import Minibatches
 from deeplfm.training.optimiser import AdamW
@@ -44,19 +44,19 @@ class Trainer:
         data: Batch,
         training: Training,
         seed: int,
-        company: Company = ALONE,
+        processes: Processes = ALONE,
         read: Callable[[Tensor], Batch] | None = None,
     ) -> None:
         self._read = read
-        self.model, self.data, self.training, self.company = model, data, training, company
-        own = seed if company.leads else derived_seed(seed, company.rank)
+        self.model, self.data, self.training, self.processes = model, data, training, processes
+        own = seed if processes.leads else derived_seed(seed, processes.rank)
         self.generator = torch.Generator(device=data.x.device).manual_seed(own)
         self._minibatches = self._with_seed(seed)
         self.roles = _roles(model)
         learnt = [p for role in self.roles.values() for p in role if p.requires_grad]
         self._learnt = {id(parameter) for parameter in learnt}
         self.optimiser = AdamW(learnt, training.learning_rate, training.weight_decay)
-        self._engine = Engine(training.backend, self.generator, alone=company.size == 1)
+        self._engine = Engine(training.backend, self.generator, alone=processes.size == 1)
         self.step = 0
         self._stage: Stage | None = None  # that parameters are frozen for
         self._records: list[Tensor] = []  # one row of _COLUMNS per step, on the device
@@ -75,7 +75,7 @@ class Trainer:
             broken = False
             try:
                 record = self._one_step()
-                if self.company.size > 1 and free_to_read:
+                if self.processes.size > 1 and free_to_read:
                     broken = not bool(record.isfinite().all())
             except InputError:  # a check met a parameter that is no number any more
                 if self.step == 0:
@@ -111,12 +111,12 @@ class Trainer:
                 path = self.model.draw_for_training(num_samples, generator, backend)
                 return float(elbo(self.model, self.data, path, backend).objective)
 
-        return self.company.share(now)
+        return self.processes.share(now)
 
     def save(self, path: Path) -> None:
         """Everything needed to go on, in one file, with any number of processes."""
-        generators = self.company.gather(self.generator.get_state())
-        if not self.company.leads:
+        generators = self.processes.gather(self.generator.get_state())
+        if not self.processes.leads:
             return
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         state |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
@@ -130,7 +130,7 @@ class Trainer:
 
     def load(self, path: Path) -> None:
         """Go on from a file of `save`, of the same model and training."""
-        state = self.company.share(lambda: files.load_tensors(path))
+        state = self.processes.share(lambda: files.load_tensors(path))
         if not {"seed", "backend"} <= state.keys():
             raise InputError(
                 f"checkpoint must be of this version of deeplfm; {path} is of an older one. "
@@ -148,11 +148,11 @@ class Trainer:
         self._engine.forget()
         self.step, seed = int(state["step"]), int(state["seed"])
         self._minibatches = self._with_seed(seed)
-        own = state.get(_generator(self.company.rank))
+        own = state.get(_generator(self.processes.rank))
         if own is not None:
             self.generator.set_state(own)
         else:  # more processes than there were
-            self.generator.manual_seed(derived_seed(seed, self.company.rank, self.step))
+            self.generator.manual_seed(derived_seed(seed, self.processes.rank, self.step))
         self._records = list(state["history"].to(self.data.x).unbind(0))
         self._seconds = state["seconds"].tolist()
         self._backends = state["backend"].tolist()
@@ -166,17 +166,17 @@ class Trainer:
         )
 
     def _compute(self, batch: Batch, stage: Stage) -> Tensor:
-        """The arithmetic of a step: gradients, those of the whole company, and the update."""
+        """The arithmetic of a step: gradients, their sum over all processes, and the update."""
         try:
             record = self._gradients(batch, stage)
         except InputError:
-            if self.company.size == 1 or self.step == 0:
+            if self.processes.size == 1 or self.step == 0:
                 raise
             # The others wait for a sum: it will not be finite, and all of them go back.
             record = self._no_record()
             for parameter in self._parameters():
                 parameter.grad = torch.full_like(parameter, torch.nan)
-        record = self.company.sum_gradients(self._parameters(), record)
+        record = self.processes.sum_gradients(self._parameters(), record)
         self.optimiser.step(self.training.gradient_norm)
         return record
 
@@ -195,9 +195,9 @@ class Trainer:
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
         """Draw, score, differentiate; what is recorded of it."""
         terms = self._score(batch, stage)
-        if self.company.size > 1:  # terms of all processes add up to those of one
+        if self.processes.size > 1:  # terms of all processes add up to those of one
             share = len(batch.x) / (self._minibatches.size or self.data.total)
-            terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.company.size)
+            terms = Terms(share * terms.expected_log_likelihood, terms.kl / self.processes.size)
         loss = terms.kl - terms.expected_log_likelihood
         loss.backward()
         with torch.no_grad():
@@ -224,9 +224,9 @@ class Trainer:
         Rows are looked up as a part of the step, so that a recorded one does it too.
         """
         rows, data = self._minibatches.rows(self.step), self.data
-        if rows is None and self.company.size == 1:
+        if rows is None and self.processes.size == 1:
             return (), lambda: data
-        own = self.company.part(self._minibatches.size or data.total)
+        own = self.processes.part(self._minibatches.size or data.total)
         if rows is None:
             return (), lambda: Batch(data.x[own], data.y[own], data.observed[own], data.total)
         if self._read is not None:

@@ -44,7 +44,7 @@ class AdamW:
             tensor.zero_()
 
     def state(self) -> dict[str, Tensor]:
-        """Of the parameters that were updated: their names are their places."""
+        """The moments of the parameters that were updated, named by their places."""
         return {
             f"{index}.{name}": tensor.clone()
             for index, count in enumerate(self._updates.tolist())
@@ -94,7 +94,7 @@ class AdamW:
         )
 
     def _named(self, index: int) -> dict[str, Tensor]:
-        """As in files."""
+        """The state of one parameter, by the names that files have for it."""
         return {
             "step": self._counts[index],
             "exp_avg": self._means[index],

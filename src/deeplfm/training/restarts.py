@@ -31,7 +31,7 @@ class Race:
         if not trainers:
             raise InputError("trainers must hold one or more; got none. Add a start.")
         self.trainers, self.folder = list(trainers), folder
-        self.training, self.company = trainers[0].training, trainers[0].company
+        self.training, self.processes = trainers[0].training, trainers[0].processes
         self.alive = list(range(len(trainers)))
 
     def run(self, until: int | None = None, report: Report | None = None) -> None:
@@ -66,7 +66,7 @@ class Race:
         if folder is None:
             return
         state = folder / "race.json"
-        text = self.company.share(
+        text = self.processes.share(
             lambda: state.read_text(encoding="utf-8") if state.exists() else None
         )
         if text is None:
@@ -79,7 +79,7 @@ class Race:
     def _advance(self, target: int, report: Report | None) -> None:
         device = self.trainers[0].data.x.device
         side_by_side = device.type == "cuda" and len(self.alive) > 1
-        side_by_side &= self.company.size == 1  # which would have to sum in one order
+        side_by_side &= self.processes.size == 1  # which would have to sum in one order
 
         def one(k: int) -> None:
             self.trainers[k].run(until=target, report=report if k == self.alive[0] else None)
@@ -103,7 +103,7 @@ class Race:
         step = self._step()
         for k in self.alive:
             self.trainers[k].save(folder / f"start_{k}_{step}.safetensors")
-        if not self.company.leads:
+        if not self.processes.leads:
             return
         files.save_json(folder / "race.json", {"alive": self.alive, "step": step})
         for old in folder.glob("start_*_*.safetensors"):

@@ -25,12 +25,26 @@ _ROLES = {"noise", "weights", "frequencies", "hyperparameters"}
 @final
 @dataclass(frozen=True)
 class Stage:
-    """Until this share of the steps: so many samples, these roles frozen, this objective."""
+    """One stage of the training: how many samples, what is frozen, and which objective.
+
+    Args:
+        until: the share of all steps, above 0 and up to 1, at which the stage ends.
+        num_samples: S, the functions that are drawn in every step of the stage.
+        frozen: roles that keep their values, among "noise", "weights", "frequencies" and
+            "hyperparameters".
+        objective: "elbo" or "multi_sample"; None is that of the training.
+
+    Example:
+        >>> first = dlfm.Stage(until=0.2, num_samples=1, frozen=frozenset({"hyperparameters"}))
+        >>> training = dlfm.Training(steps=100, stages=(first,))
+        >>> training.stage(19).num_samples, training.stage(20).num_samples
+        (1, 5)
+    """
 
     until: float
     num_samples: int
     frozen: frozenset[str] = frozenset()
-    objective: ObjectiveName | None = None  # None: that of the training
+    objective: ObjectiveName | None = None
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -51,18 +65,36 @@ class Stage:
 @final
 @dataclass(frozen=True)
 class Training:
-    """AdamW without weight decay, a cosine rate, one stage, unless said otherwise.
+    """How a model is trained: AdamW without weight decay, a cosine rate and one stage by default.
 
-    restarts, combine: train so many starts; keep the one with the best bound, or predict with the
-                       mixture of the better half. Weak starts are dropped on the way.
-    held_out:          a share of the observations, in blocks, on which to find the number of steps
-                       before all data are fitted with it; 0 trains all steps at once.
-    local_reparameterisation: sample values at the data, not weights (diagonal weights only).
-    checkpoint_every:  steps between checkpoints, where a folder for them is given.
-    backend:           how sums are computed, in steps, bounds, held-out densities and predictions.
-                       "auto": the fastest there is, and whole steps as CUDA graphs. "plain": as
-                       they are written. "torch", "triton" (CUDA), "c" (CPU): no form beyond those;
-                       what a machine does not have is passed over, and logged. Histories say which.
+    Args:
+        steps: how many steps the optimiser takes.
+        learning_rate: the highest rate of AdamW, above 0.
+        batch_size: rows of the data in every step; None is all of them.
+        num_samples: S, the functions that are drawn in every step.
+        objective: "elbo", or "multi_sample", which is tighter but no bound.
+        rate: "cosine" falls to 0 over the steps, "constant" stays.
+        warmup: the share of the steps in which the rate rises from 0.
+        weight_decay: that of AdamW; more than 0 shrinks variational means.
+        gradient_norm: the norm to which longer gradients are cut; None cuts none.
+        stages: what is frozen and how many samples are drawn at first, sorted by `until`; after
+            the last stage everything is trained.
+        local_reparameterisation: sample values at the data, not weights (diagonal weights only).
+        restarts: how many starts are trained; weak ones are dropped on the way.
+        combine: "best" keeps the start with the best bound, "mixture" predicts with the mixture of
+            the better half.
+        held_out: a share of the observations, in blocks, on which to find the number of steps
+            before all data are fitted with it; 0 trains all steps at once.
+        checkpoint_every: steps between checkpoints, where a folder for them is given.
+        backend: how sums are computed, in steps, bounds, held-out densities and predictions.
+            "auto" is the fastest there is, and whole steps as CUDA graphs; "plain" computes them as
+            they are written; "torch", "triton" (CUDA) and "c" (CPU) use no form beyond those. What
+            a machine does not have is passed over, and logged. Histories say which was used.
+
+    Example:
+        >>> training = dlfm.Training(steps=200, learning_rate=0.02, rate="constant", warmup=0.1)
+        >>> training.learning_rate_at(0), training.learning_rate_at(199)
+        (0.001, 0.02)
     """
 
     steps: int = 300

@@ -90,7 +90,7 @@ def full_draw(
 def full_draw_gradients(
     gradient: Tensor, noise: Tensor, diagonal: Tensor, frame: Tensor, unit: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """In what is learnt, of the gradient in such columns."""
+    """Gradients in what is learnt, from the gradient in such columns."""
     by_relative = _product(frame.mT, gradient)
     by_lower = _product(by_relative, noise.mT)
     by_log = by_lower.diagonal(dim1=-2, dim2=-1).clone() * diagonal  # before it is set to zero
@@ -113,9 +113,9 @@ class FullKL(torch.autograd.Function):
         frame, unit = arguments[-2:]
         if torch.is_grad_enabled():
             mean, beside, growth, _, diagonal = _full_parts(*arguments)
-        gradient, turned = gradients[0][..., None], frame.mT
-        by_shift = _product(turned, mean[..., None])[..., 0] * (unit * gradient)
-        by_lower = _product(turned, beside).mul_(gradient[..., None])
+        gradient, transposed = gradients[0][..., None], frame.mT
+        by_shift = _product(transposed, mean[..., None])[..., 0] * (unit * gradient)
+        by_lower = _product(transposed, beside).mul_(gradient[..., None])
         own = by_lower.diagonal(dim1=-2, dim2=-1).clone()
         by_log = torch.addcmul(gradient * growth, own, diagonal)
         return by_shift, by_log, by_lower.tril_(diagonal=-1), None, None, None
@@ -151,7 +151,7 @@ def _below_diagonal(matrix: Tensor) -> Tensor:
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
-    """Of batches of matrices; `matmul` needs several operations to see that they are one batch."""
+    """The product of two batches; `matmul` needs several operations to see that it is one."""
     return torch.bmm(left, right) if left.ndim == 3 else left @ right
 
 

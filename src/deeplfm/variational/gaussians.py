@@ -50,16 +50,16 @@ class VariationalGaussian(nn.Module, ABC):
     @property
     @abstractmethod
     def mean(self) -> Tensor:
-        """Of w: sμ [..., F]."""
+        """The mean of w: sμ [..., F]."""
 
     @property
     @abstractmethod
     def factor(self) -> Tensor:
-        """Of w: sC [..., F, F], lower triangular with a positive diagonal."""
+        """The factor of the covariance of w: sC [..., F, F], lower triangular, diagonal > 0."""
 
     @abstractmethod
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
-        """[S, ..., F]."""
+        """Draws of w, [S, ..., F]."""
 
     @abstractmethod
     def kl(self) -> Tensor:
@@ -88,10 +88,10 @@ class VariationalGaussian(nn.Module, ABC):
         with torch.no_grad():
             self.unit.copy_((self.shift.numel() / self.frame.square().sum()).sqrt())
 
-    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
         """Files from before a prior could be set have that of 1."""
         state.setdefault(f"{prefix}prior_std", torch.ones_like(self.prior_std))
-        super()._load_from_state_dict(state, prefix, *rest)
+        super()._load_from_state_dict(state, prefix, *others)
 
     def _whitened(
         self, mean: Tensor, factor: Tensor, prior_std: Tensor | None

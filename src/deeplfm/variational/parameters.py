@@ -105,10 +105,10 @@ class Quantity(nn.Module):
         return f"{shown}{fixed}{bounded}"
 
 
-def as_company(value: Tensor | float, company: Iterable[object]) -> Tensor | float:
-    """A Python number in the type of the first tensor among its company, if there is one."""
+def in_type_of(value: Tensor | float, others: Iterable[object]) -> Tensor | float:
+    """A Python number in the type of the first tensor among the others, if there is one."""
     if isinstance(value, (int, float)):
-        for other in company:
+        for other in others:
             if isinstance(other, Tensor) and other.is_floating_point():
                 return torch.tensor(float(value), dtype=other.dtype, device=other.device)
     return value

@@ -53,7 +53,7 @@ def principal_components(x: Values, count: int) -> Values:
 
 
 class Posterior(NamedTuple):
-    """Of the weights, with the offset of each output at its best."""
+    """The posterior of the weights, with the offset of each output at its best."""
 
     mean: Float[Tensor, " F"]
     precision: Float[Tensor, "F F"]
@@ -71,10 +71,11 @@ def posterior_of_weights(
     alike: int = 1,
     prior_std: Float[Tensor, " F"] | None = None,
 ) -> Posterior:
-    """Of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise; an estimated `noise` is updated in place.
+    """The posterior of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise.
 
-    NaN in y are gaps. `alike` neighbouring errors are taken for one: for the spread of W, not for
-    its mean, so many targets count as one. s is 1 unless it is given.
+    An estimated `noise` is updated in place. NaN in y are gaps. `alike` neighbouring errors are
+    taken for one: for the spread of W, not for its mean, so many targets count as one. s is 1
+    unless it is given.
     """
     seen = ~y.isnan()
     size = phi.shape[-1]

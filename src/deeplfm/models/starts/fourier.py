@@ -71,10 +71,10 @@ def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tens
         omega = layer.frequencies.center()
         if layer.plane_wave or layer.memory == "infinite":
             return layer.features(values[None], omega[None])[0].flatten(-2)
-        return _from_rest(layer, values, omega)
+        return _from_zero_state(layer, values, omega)
 
 
-def _from_rest(
+def _from_zero_state(
     layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
 ) -> Float[Tensor, "N G F"]:
     """Sums over inputs of waves less their transients (`responses`), a few rows at a time.
@@ -90,7 +90,7 @@ def _from_rest(
     weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
     g = layer.greens_function
     response = g.transfer(torch.complex(torch.zeros_like(omega), omega))
-    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from rest
+    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from state zero
     after, before = weights * response, sign * weights * response.conj()
     parts = []
     for x in values.split(max(1, _AT_ONCE // after.numel())):

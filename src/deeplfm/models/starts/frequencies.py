@@ -17,7 +17,7 @@ from deeplfm.models.starts.base import Start, Values
 from deeplfm.models.starts.oscillation import Oscillation
 from deeplfm.models.starts.spectrum import draw_from, periodogram, spectral_frequencies
 
-# Shares of the features about an oscillation; lines of its spectrum are the rest.
+# Shares of the features about an oscillation; the others are lines of its spectrum.
 _STILL, _SMOOTH, _FAR = 0.05, 0.25, 0.35
 _REACH, _LITTLE = 0.5, 0.025  # of its frequency: how far is far; how little is expected there
 _SLOW = 7  # how much slower than the oscillation the direct dependence on the input starts
@@ -31,7 +31,7 @@ def _near(
 
     Lines of its spectrum, and a smooth drift as fast, go on beyond the data. What is left are beats
     that come early or late: frequencies far off, of which little is expected. A few next to 0 let
-    the layer leave rest: with the offset they cancel the transient of the others.
+    the layer leave state zero: with the offset they cancel the transient of the others.
     """
     bandwidth, steady = oscillation.bandwidth, oscillation.bandwidth == 0
     still = max(1, round(_STILL * count))

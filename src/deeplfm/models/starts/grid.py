@@ -43,7 +43,7 @@ def grid_size(x: Values, y: Values, past: float) -> int:
 
 
 def _damping(frequency: float, past: float, span: float) -> float:
-    """Of the resonators; the grid must reach back so far that they forget what was before."""
+    """The damping of the resonators; the grid reaches back until they forget what was before."""
     return max(frequency / _QUALITY, past / span)
 
 

@@ -41,10 +41,10 @@ from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
 _INSTANT = 10.0  # decay times lengthscale, where the data say nothing of a decay
 _REACHED, _GROWTH, _ROUNDS = 0.95, 1.1, 15
 _HIDDEN_NOISE = 0.001  # variance about the phase that q of the first layer starts with
-_LEAST = 1e-12  # variance; from rest a layer whose inputs are 0 has none
+_LEAST = 1e-12  # variance; a layer from state zero has none at inputs 0
 _QUIET = 0.03  # spread of q in hidden layers that only pass their mean on
 _DRAWS = 10
-_ROWS_FROM_REST = 10  # from rest a row costs more
+_ROWS_FROM_ZERO_STATE = 10  # there a row costs more
 
 
 @final
@@ -135,7 +135,7 @@ def _start_on_values(
     if not settings.keep_lengthscale:
         typical = typical_distance(values) * math.sqrt(values.shape[1])
         ell[direct] = torch.where(typical > 0, typical, torch.ones_like(typical))[direct]
-    rows = ROWS if layer.memory == "infinite" else _ROWS_FROM_REST
+    rows = ROWS if layer.memory == "infinite" else _ROWS_FROM_ZERO_STATE
     some = values[:: math.ceil(len(values) / rows)]
     distinct = torch.tensor(np.unique(values.numpy(), axis=0))
     for _ in range(_ROUNDS):
@@ -150,7 +150,7 @@ def _start_on_values(
 
 def _unit_variance(layer: InducingLayer, values: Float[Tensor, "N P"]) -> None:
     """Scale the sensitivities so that every output has prior variance 1, on average."""
-    some = values[:: math.ceil(len(values) / _ROWS_FROM_REST)]
+    some = values[:: math.ceil(len(values) / _ROWS_FROM_ZERO_STATE)]
     variance = layer.prior_variance(some).mean(0)
     layer.sensitivities.div_(variance.clamp(min=_LEAST).sqrt()[:, None])
 

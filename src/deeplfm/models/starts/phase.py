@@ -37,7 +37,7 @@ class SharpenedPhase:
             self._pieces += _STEP * (solved - self._pieces)
 
     def bend(self, x: Values) -> Values:
-        """[N], for x within the inputs it was made from."""
+        """The bend of the phase [N], for x within the inputs it was made from."""
         first, weights = self._splines(x)
         return np.asarray((weights * self._pieces[first]).sum(1))
 

@@ -52,7 +52,7 @@ def periodogram(x: Values, y: Values) -> tuple[Values, Values]:
 def _lomb_scargle(turns: Values, y: Values, multiples: Values) -> Values:
     """The power of `y` at consecutive `multiples` of one frequency; `turns` is that times time.
 
-    What y explains of a cosine and a sine, turned by the angle that makes the two orthogonal.
+    What y explains of a cosine and a sine, shifted by the angle that makes the two orthogonal.
     """
     by_y = _sums(turns, y / len(y), multiples)
     twice = _sums(2 * turns, np.full(len(y), 1 / len(y)), multiples)

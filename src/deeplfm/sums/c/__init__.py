@@ -1,1 +1,1 @@
-"""Compiled kernels for the CPU, with the signatures of their counterparts in `fused`."""
+"""Candidates that are compiled C, for a CPU and float32."""

@@ -70,7 +70,7 @@ class _Response(torch.autograd.Function):
 
 
 def _weights(coefficients: Tensor, sensitivities: Tensor, together: bool) -> Tensor:
-    """Of each output, [S, D, Q2, M]; forces with the same bumps are added up."""
+    """Weights of bumps, [S, D, Q2, M]; those of forces with the same bumps are added up."""
     if together and coefficients.shape[1] > 1:
         return torch.matmul(sensitivities, coefficients)[:, :, None]
     return sensitivities[..., None] * coefficients[:, None]
@@ -79,7 +79,7 @@ def _weights(coefficients: Tensor, sensitivities: Tensor, together: bool) -> Ten
 def _by_weights(
     gradient: Tensor, coefficients: Tensor, sensitivities: Tensor, together: bool
 ) -> tuple[Tensor, Tensor]:
-    """In the coefficients and the sensitivities."""
+    """Gradients in the coefficients and in the sensitivities."""
     if together:
         gradient = gradient[:, :, 0]
         by_sensitivities = torch.bmm(gradient, coefficients.mT).sum(0)

@@ -40,7 +40,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(low: float, high: float, scale: float, tolerance: float) -> Stretch | None:
-    """From `low` to `high`, for bumps that change within `scale`; none where it is too long."""
+    """The stretch from `low` to `high`; none where it is too long for bumps of this scale."""
     half = max(_MARGIN * (high - low) / 2, 1e-3 * scale)
     width = half / scale
     if not width < MOST:
@@ -51,7 +51,7 @@ def stretch(low: float, high: float, scale: float, tolerance: float) -> Stretch 
 
 @lru_cache(maxsize=1024)
 def coefficients_needed(width: float, tolerance: float) -> int | None:
-    """For a bump of scale 1 on (-width, width): from its growth on Bernstein ellipses.
+    """How many a bump of scale 1 needs on (-width, width), by its growth on Bernstein ellipses.
 
     The error is at most 4M ρ^{-r} / (ρ - 1), with |e^{-z²/2}| ≤ M = e^{b²/2} on an ellipse of
     half-height b = width (ρ - 1/ρ)/2; an oscillating pole of two radians per scale adds e^{2b}.

@@ -1,11 +1,11 @@
-"""A Fourier layer of first order that starts from rest, summed over its inputs on a CPU.
+"""A Fourier layer of first order from its zero state, summed over its inputs on a CPU.
 
-    f = offset + Σ_p U(|x_p|) ± V(|x_p|),   - where x_p < 0: there the ODE runs backwards from rest
+    f = offset + Σ_p U(|x_p|) ± V(|x_p|),   - where x_p < 0: there the ODE runs backwards
     V = Σ_r Re(H B) cosine_r,  U = Σ_r Im(H B) sine_r,   B = e^{jωx} - e^{-γx},  H = |a|/√R/(γ + jω)
 
-V and U of inputs that each sample has for itself are interpolated in tables over |x|
-(`wave_grids`); of inputs that all samples share they are one product. Few operations, there and
-back: for small models their number is what a step costs. `triton_rest` is the same on CUDA.
+V and U of inputs that each sample has for itself are interpolated in a lookup over |x|; of inputs
+that all samples share they are one product. Few operations, there and back: for small models their
+number is what a step costs.
 """
 
 import math

@@ -38,7 +38,7 @@ class Places(NamedTuple):
 
 
 def places(position: Float[Tensor, "*L"], count: int) -> Places:
-    """Of points at `position`, in cells of the grid, with `count` nodes about each."""
+    """Places of points at `position`, in cells of the grid, with `count` nodes about each."""
     cell = position.floor()
     powers = position.new_empty(count, *position.shape)  # each power in one piece of memory
     powers[0].fill_(1)

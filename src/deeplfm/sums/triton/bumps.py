@@ -28,7 +28,7 @@ def first_order_bump_sums(
     decay: Float[Tensor, "D P"],
     coefficients: Float[Tensor, "S D Q M"],
 ) -> Float[Tensor, "S N D"]:
-    """With inputs that all samples share, the bumps are made once: S3 = 1."""
+    """The sums; bumps at inputs that all samples share (S3 = 1) are made once."""
     if len(x) == 1:
         ones = coefficients.new_ones(1, *coefficients.shape[1:])
         bumps = _BumpSums.apply(x, centers, lengthscale, decay, ones, True)  # D N QM

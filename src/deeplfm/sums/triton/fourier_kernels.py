@@ -48,7 +48,7 @@ def respond_backward(
     P: tl.constexpr, OWN: tl.constexpr, Q: tl.constexpr, R: tl.constexpr,
     ROOT: tl.constexpr, TAIL: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """From gradients in H', H'', ω [G, P, 3QR] and, after them, parts of the gradient in γ.
+    """Gradients in the parameters, from those in H', H'', ω [G, P, 3QR] and parts of that in γ.
 
     Of a sample's own inputs that is one part, and one number follows that is not looked at.
     """
@@ -192,7 +192,7 @@ def features(
     P: tl.constexpr, OWN: tl.constexpr, Q: tl.constexpr, R: tl.constexpr,
     ROWS: tl.constexpr, WAVES: tl.constexpr,
 ):  # fmt: skip
-    """Of the inputs that all samples share: [G, N, 2QR], summed over them."""
+    """Features of the inputs that all samples share, summed over them: [G, N, 2QR]."""
     g = tl.program_id(0)
     n = tl.program_id(1) * ROWS + tl.arange(0, ROWS)[:, None]
     i = tl.program_id(2) * WAVES + tl.arange(0, WAVES)[None, :]

@@ -1,4 +1,4 @@
-"""What tests of the fused kernels share: on a CPU they are interpreted, slowly but the same."""
+"""What tests of kernels share: on a CPU they are interpreted, slowly but the same."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ def missing_for_kernels() -> str:
     if not torch.cuda.is_available() and "triton" not in sys.modules:
         os.environ["TRITON_INTERPRET"] = "1"
     if find_spec("triton") is None:
-        return "the fused kernels need Triton"
+        return "the kernels need Triton"
     if not torch.cuda.is_available() and os.environ.get("TRITON_INTERPRET") != "1":
         return "Triton was imported to compile, and there is no GPU"
     return ""
