@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from deeplfm.likelihoods import Gaussian
 from deeplfm.models import DeepLFM
 from deeplfm.sums import Backend, gaussian_density
 
@@ -53,9 +52,9 @@ class Objective(Protocol):
 def elbo(model: DeepLFM, batch: Batch, path: Path, backend: Backend = "auto") -> Terms:
     """The evidence lower bound with the functions of `path`."""
     f, likelihood = path(batch.x), model.likelihood
-    if isinstance(likelihood, Gaussian):
-        variance = likelihood.noise_variance.expand(batch.y.shape[-1])
-        known = (batch.y, batch.observed, variance, batch.total)
+    variance = likelihood.gaussian_variance
+    if variance is not None:
+        known = (batch.y, batch.observed, variance.expand(batch.y.shape[-1]), batch.total)
         return Terms(gaussian_density.by(backend, f, *known), model.kl(backend))
     densities = likelihood.log_prob(batch.y, f, batch.observed)
     return Terms(densities.sum() * (_scale(batch) / len(f)), model.kl(backend))

@@ -175,5 +175,7 @@ def test_members_without_a_closed_form_follow_each_other() -> None:
     assert (parts.cdf(median - 1).mean(0) < 0.5).all()
     drawn = p.sample_y(0)
     assert drawn.shape == (6, 4, 2)
-    assert not np.array_equal(drawn[:3], drawn[3:])
+    twins = first.components(functions, units).followed_by([first.components(functions, units)])
+    drawn = twins.sample(0)
+    assert not np.array_equal(drawn[:3], drawn[3:])  # each member has random numbers of its own
     np.testing.assert_allclose(p[1:3].cdf(y[1:3]), p.cdf(y)[1:3])

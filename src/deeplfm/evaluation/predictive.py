@@ -14,9 +14,8 @@ from jaxtyping import Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplfm.errors import InputError
-from deeplfm.evaluation.components import ALL, Chosen, Components
+from deeplfm.evaluation.components import ALL, Chosen, Components, moments
 from deeplfm.evaluation.families import PointComponents
-from deeplfm.evaluation.generic import moments
 
 Values = NDArray[np.float64]
 

@@ -5,7 +5,7 @@ Numbers go to torch in float64 on the CPU and come back as numpy, in the user's 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,10 +15,24 @@ from torch import Tensor
 from deeplfm.evaluation import Components, Support
 from deeplfm.evaluation.components import ALL, Chosen
 
-if TYPE_CHECKING:
-    from deeplfm.likelihoods.base import Likelihood
-
 Values = NDArray[np.float64]
+
+
+@runtime_checkable
+class Conditional(Protocol):
+    """p(y | f), as far as it is asked here; `Likelihood` says what the methods are."""
+
+    support: Support
+
+    def log_density(self, y: Tensor, f: Tensor) -> Tensor: ...
+
+    def cdf(self, y: Tensor, f: Tensor) -> Tensor: ...
+
+    def sample(self, f: Tensor, generator: torch.Generator | None = None) -> Tensor: ...
+
+    def mean(self, f: Tensor) -> Tensor: ...
+
+    def variance(self, f: Tensor) -> Tensor: ...
 
 
 @final
@@ -30,7 +44,7 @@ class LikelihoodComponents(Components):
     1 in its units are in the user's, [D]; outputs: the numbers of those that are asked for.
     """
 
-    likelihood: "Likelihood"
+    likelihood: Conditional
     functions: Values
     shift: Values
     scale: Values

@@ -47,6 +47,10 @@ class Gaussian(AdditiveNoise):
     ) -> None:
         super().__init__(noise_variance, learn, bounds)
 
+    @property
+    def gaussian_variance(self) -> Tensor:
+        return self.noise_variance
+
     def log_density(self, y: Tensor, f: Tensor) -> Tensor:
         variance = self.noise_variance
         constant = torch.log(2 * math.pi * variance) * -0.5
