@@ -163,7 +163,9 @@ def test_a_class_that_no_file_holds_stays_in_one_process(tmp_path: Path) -> None
 
 
 def test_a_model_of_one_task_leaves_cells_of_the_other_empty(tmp_path: Path) -> None:
-    register = baseline("one-kernel", on=("toy", "table"), tasks=("imputation",), smoke={"steps": 1})
+    register = baseline(
+        "one-kernel", on=("toy", "table"), tasks=("imputation",), smoke={"steps": 1}
+    )
     register(one_kernel())
     chosen = choose("toy", ["one-kernel"], ["figure"], ["0"])
     assert [cell.tasks for cell in chosen] == [("imputation",)]

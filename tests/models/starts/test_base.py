@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from deeplfm.models.starts.base import (
     evenly,
-    factors_of,
     posterior_of_weights,
     principal_components,
 )
@@ -109,12 +108,13 @@ def test_an_offset_is_one_more_weight_with_a_wide_prior() -> None:
 
 def test_independent_weights_have_the_precisions_of_the_posterior() -> None:
     """The q that is closest to N(m, Λ⁻¹) in KL(q ‖ p) has variances 1/Λ_ii, not (Λ⁻¹)_ii."""
-    _, precision, _ = by_loops(*(one.numpy() for one in regression()), [0.3, 0.6])
+    phi, y = (one.numpy() for one in regression())
+    _, precision, _ = by_loops(phi, y, [0.3, 0.6])
     q = DiagonalGaussian((1, 5), like=torch.zeros(1, dtype=torch.float64))
-    factor = factors_of(torch.tensor(precision)[None], q)[0]
+    factor = q.closest_factor(torch.tensor(precision)[None])[0]
     np.testing.assert_allclose(factor, np.diag(1 / np.sqrt(np.diag(precision))), rtol=1e-9)
     full = FullGaussian((1, 5), like=torch.zeros(1, dtype=torch.float64))
-    factor = factors_of(torch.tensor(precision)[None], full)[0]
+    factor = full.closest_factor(torch.tensor(precision)[None])[0]
     np.testing.assert_allclose(factor @ factor.mT, np.linalg.inv(precision), rtol=1e-9, atol=1e-12)
 
 
