@@ -170,7 +170,7 @@ def main() -> None:
         return
     names = [name for name, case in CASES.items() if options.device in case.devices]
     if options.smoke:
-        names = ["toy, density", "physio, frequencies", "toy, waves"]
+        names = ["toy, waves", "50 inducing points", "physio, layer 1"]
     rows = []
     for name in names:
         rows += measured(name, CASES[name], options.device, 1 if options.smoke else options.rounds)

@@ -115,7 +115,9 @@ def test_it_trains_and_predicts(model: dlfm.DeepLFMRegressor) -> None:
 def test_a_draw_is_a_function(model: dlfm.DeepLFMRegressor) -> None:
     f = model.draw(3, seed=1)
     whole = f(X)
-    np.testing.assert_allclose(np.concatenate([f(X[:7]), f(X[7:])], axis=1), whole, rtol=1e-5)
+    parts = np.concatenate([f(X[:7]), f(X[7:])], axis=1)
+    # Float32, whose rounding is that of the largest values, about 3.
+    np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=3e-6)
 
 
 def test_it_has_no_forces_and_says_so(model: dlfm.DeepLFMRegressor) -> None:
