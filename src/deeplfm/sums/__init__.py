@@ -16,6 +16,8 @@ from deeplfm.sums.force_response_sum import force_response_sum
 from deeplfm.sums.fourier_sum import fourier_sum
 from deeplfm.sums.frequency_kl import frequency_kl
 from deeplfm.sums.gaussian_density import gaussian_density
+from deeplfm.sums.markov_evidence import markov_evidence
+from deeplfm.sums.markov_smooth import markov_smooth
 from deeplfm.sums.matheron_draw import matheron_draw
 from deeplfm.sums.plane_wave_sum import plane_wave_sum
 
@@ -28,6 +30,8 @@ SUMS: tuple[Sum[Any, Any], ...] = (
     bumps_at,
     gaussian_density,
     frequency_kl,
+    markov_evidence,
+    markov_smooth,
 )
 
 __all__ = [
@@ -44,6 +48,8 @@ __all__ = [
     "fourier_sum",
     "frequency_kl",
     "gaussian_density",
+    "markov_evidence",
+    "markov_smooth",
     "matheron_draw",
     "plane_wave_sum",
     "sum_of",

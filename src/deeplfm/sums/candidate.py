@@ -31,6 +31,7 @@ class Candidate:
     compute: takes the arguments of the sum; None where their values leave nothing to gain.
     fits:    whether it can do these arguments at all, from shapes, types and kinds alone.
     anywhere: it runs on every device, not only on that of its family.
+    dtype:   the type of numbers that it is compiled for; None: any.
     """
 
     family: Family
@@ -38,6 +39,7 @@ class Candidate:
     compute: Callable[..., Any]
     fits: Callable[..., bool]
     anywhere: bool = False
+    dtype: torch.dtype | None = None
 
     def __call__(self, backend: Backend, arguments: Any, options: Any) -> Any:
         """What it computes; one that is made of other sums is told the backend."""
@@ -47,7 +49,7 @@ class Candidate:
         """Whether the backend, the machine and the type of the numbers allow it."""
         if not allows(backend, self.family):
             return False
-        if self.family == "c" and dtype != torch.float32:
+        if self.dtype not in (None, dtype):
             return False
         return has(self.family, device) or (self.anywhere and self.family == "torch")
 
@@ -86,10 +88,13 @@ class Sum(Generic[P, R]):
         fits: Callable[..., bool] = lambda *_, **__: True,
         name: str | None = None,
         anywhere: bool = False,
+        dtype: torch.dtype | None = None,
         first: bool = False,
     ) -> Candidate:
-        """Append a candidate to the list, or put it first."""
-        candidate = Candidate(family, name or compute.__name__, compute, fits, anywhere)
+        """Append a candidate to the list, or put it first; one in C is of float32 by default."""
+        if family == "c" and dtype is None:
+            dtype = torch.float32
+        candidate = Candidate(family, name or compute.__name__, compute, fits, anywhere, dtype)
         self.candidates.insert(0 if first else len(self.candidates), candidate)
         return candidate
 

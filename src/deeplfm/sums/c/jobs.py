@@ -13,6 +13,10 @@ INT, LONG, ARRAY = ctypes.c_int, ctypes.c_long, ctypes.c_void_p
 GIVEN = ("z", "ell", "variance", "shift", "log_diagonal", "below", "center", "frame")
 NUMBERS = ("phase", "xi", "weights", "noise", "eta")
 KEPT = ("scaled", "gram", "factor", "values", "unscaled", "fine", "turns", "theta", "coefficients")
+MODEL = (
+    *("decay", "turn", "transition", "diffusion", "start", "loadings", "noise", "targets"),
+    *("step", "observed"),
+)
 LEARNT = ("z", "ell", "variance", "shift", "log_diagonal", "below")
 
 
@@ -120,6 +124,26 @@ class Matheron(Job):
     )
 
 
+class Markov(Job):
+    """`markov.h`."""
+
+    _fields_ = (
+        *((name, INT) for name in ("series", "rows", "outputs", "columns", "steps")),
+        *((name, INT) for name in ("oscillators", "dense", "readouts", "segment", "groups")),
+        *((name, INT) for name in ("noise_series", "noise_rows")),
+        *((name, ARRAY) for name in MODEL),
+        *((name, ARRAY) for name in ("log_det", "gram", "kept", "by_log_det", "by_gram")),
+        *((f"by_{name}", ARRAY) for name in MODEL[:8]),
+        *((name, ARRAY) for name in ("readout", "mean", "variance", "weights")),
+    )
+
+    @property
+    def elements(self) -> int:
+        """Numbers of all covariances that a filter goes through."""
+        states = 2 * self.oscillators + self.dense
+        return int(self.series * self.rows * states**2)
+
+
 JOBS: dict[str, type[ctypes.Structure]] = {
     "bumps": Bumps,
     "planes": Planes,
@@ -127,4 +151,5 @@ JOBS: dict[str, type[ctypes.Structure]] = {
     "fourier": Fourier,
     "lookup": Lookup,
     "matheron": Matheron,
+    "markov": Markov,
 }

@@ -1,7 +1,7 @@
 """The compiled kernels of the CPU: found, if they were built for this machine, and called.
 
 They are built with the package where there is a C compiler, once for each kind of processor
-(`hatch_build.py`); float32 alone. Without them sums have forms made of torch's operations.
+(`hatch_build.py`). Without them sums have forms made of torch's operations.
 Arguments travel as structures (`jobs`), whose sizes are compared at load.
 """
 
@@ -40,6 +40,13 @@ def call(name: str, job: Job, elements: int) -> None:
     threads = torch.get_num_threads() if elements > _SMALL else 1
     if not getattr(_library(), name)(ctypes.byref(job), threads):
         raise MemoryError(f"{name} found no memory; close other programs or use fewer samples.")
+
+
+def number(name: str, job: Job) -> int:
+    """What a function of the library counts for a job."""
+    count = getattr(_library(), name)
+    count.restype = ctypes.c_long
+    return int(count(ctypes.byref(job)))
 
 
 def is_built() -> bool:
