@@ -48,6 +48,7 @@ long row_size(const Shared *of) {
 double *lay_out(const Shared *of, Row *row, double *memory) {
     long ld = of->ld;
     row->P = memory;
+    memset(row->P, 0, ld * ld * sizeof(double)); /* rows of padding are never written, but mirrored */
     row->m = row->P + ld * ld;
     row->gain = row->m + ld * of->C;
     row->scaled = row->gain + ld * of->D;
