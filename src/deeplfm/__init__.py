@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deeplfm.data import from_long
 from deeplfm.errors import DeepLFMError, InputError, NumericalError
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.forces import Matern
 from deeplfm.greens_functions import FirstOrder, LinearODE, NoDynamics, SecondOrder
 from deeplfm.likelihoods import Gaussian, StudentT
 from deeplfm.models import FourierDLFM, InducingDLFM
@@ -42,6 +43,7 @@ __all__ = [
     "InputError",
     "LatentForceKernel",
     "LinearODE",
+    "Matern",
     "NoDynamics",
     "NumericalError",
     "Predictive",

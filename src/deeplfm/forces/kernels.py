@@ -4,19 +4,32 @@
     a draw of the spectrum:  ω = scale · ε/ℓ,  ε ~ N(0, 1)
 
 A kernel has no parameters of its own: the prior owns lengthscale and variance. A new one is a class
-with `correlation`, `spectral_scales` and `mixture`, registered where models of it are saved.
+with `correlation`, `spectral_scales` and `mixture`, and `markov_state` if it has one.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import NamedTuple, TypeAlias, final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from deeplfm.registry import register
 
 Mixture: TypeAlias = tuple[tuple[float, float], ...]
+
+
+class MarkovForce(NamedTuple):
+    """A force as a readout of a Markov state, dz = F z dt + L dβ with density q, u = h·z.
+
+    Forces of several lengthscales are batched in front; the stationary variance of u is 1.
+    """
+
+    feedback: Float[Tensor, "*Q k k"]
+    noise: Float[Tensor, " k"]
+    density: Float[Tensor, "*Q"]
+    readout: Float[Tensor, " k"]
 
 
 class ForceKernel(ABC):
@@ -36,8 +49,15 @@ class ForceKernel(ABC):
     def mixture(self) -> Mixture:
         """(w_i, s_i) of the squared exponentials that k is a mixture of, up to rounding or so."""
 
+    def markov_state(self, lengthscale: Float[Tensor, "*Q"]) -> MarkovForce | None:
+        """The state of forces with these lengthscales, float64; None for a force that has none.
 
-@register
+        Its feedback must be lower triangular (real poles, one after another), so that it can be
+        integrated exactly over any time.
+        """
+        return None
+
+
 @register
 @final
 @dataclass(frozen=True)
