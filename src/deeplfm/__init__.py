@@ -17,7 +17,7 @@ from deeplfm.evaluation.predictive import Predictive
 from deeplfm.forces import Matern
 from deeplfm.greens_functions import FirstOrder, LinearODE, NoDynamics, SecondOrder
 from deeplfm.likelihoods import Gaussian, StudentT
-from deeplfm.models import FourierDLFM, InducingDLFM
+from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM
 from deeplfm.models.latent_force_kernel import LatentForceKernel
 from deeplfm.registry import register
 from deeplfm.training import Stage, Training
@@ -43,6 +43,7 @@ __all__ = [
     "InputError",
     "LatentForceKernel",
     "LinearODE",
+    "MarkovDLFM",
     "Matern",
     "NoDynamics",
     "NumericalError",

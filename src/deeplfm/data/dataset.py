@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.data.frames import as_table, dimensions
+from deeplfm.data.panels import KnownInputs, Panel, known_inputs, one_series, panel_of
 from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
@@ -22,13 +23,16 @@ Values = NDArray[np.float64]
 class Dataset:
     """Inputs [N, P] and targets [N, D] in the user's units; NaN targets were not observed.
 
-    Rows without any target are dropped when it is made.
+    Rows without any target are dropped when it is made. A `panel` says which series a row belongs
+    to; inputs that are `known` have rows of their own, those without a target among them.
     """
 
     x: Values
     y: Values
     input_names: tuple[str, ...]
     output_names: tuple[str, ...]
+    panel: Panel | None = None
+    known: KnownInputs | None = None
 
     @property
     def observed(self) -> NDArray[np.bool_]:
@@ -39,10 +43,11 @@ class Dataset:
         return len(self.x)
 
 
-def dataset(X: Any, y: Any) -> Dataset:
+def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
     """A data set of arrays, lists, tensors or pandas.
 
-    X is [N] or [N, P], y [N] or [N, D] with NaN for gaps.
+    X is [N] or [N, P], y [N] or [N, D] with NaN for gaps; `known` inputs are [N] or [N, C], and
+    `series` [N] are the ids of the series.
     """
     x, input_names = as_table("X", X, "x")
     targets, output_names = as_table("y", y, "y")
@@ -69,7 +74,24 @@ def dataset(X: Any, y: Any) -> Dataset:
                 f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
             )
     keep = observed.any(axis=1)
-    return Dataset(x[keep], targets[keep], input_names, output_names)
+    panel = None if series is None else panel_of(series, len(x))
+    inputs = None
+    if known is not None:
+        codes = one_series(len(x)).codes if panel is None else panel.codes
+        inputs = known_inputs(one_input(x), known, codes)
+    if panel is not None:
+        panel = Panel(panel.labels, panel.codes[keep])
+    return Dataset(x[keep], targets[keep], input_names, output_names, panel, inputs)
+
+
+def one_input(x: Values) -> Values:
+    """The times [N] of a table with one input."""
+    if x.shape[1] != 1:
+        raise InputError(
+            f"X must be one input, the time, for a state-space model; got {x.shape[1]}. "
+            "Use FourierDLFM or InducingDLFM for tables."
+        )
+    return x[:, 0]
 
 
 def inputs_table(X: Any, num_inputs: int) -> Values:

@@ -6,7 +6,7 @@ Numpy arrays [N, D] in the units they were given in. Knows no model: function va
 components (`components`) that say how targets lie about each of them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
@@ -21,21 +21,23 @@ Values = NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Predictive:
     """The predictive distribution, a mixture over S functions: p(y) = 1/S Σ_s p(y | f_s).
 
     It holds S function values per point, and how observations are distributed about them. Where a
-    mixture is known in closed form (an exact Gaussian process has S = 1), `samples` are the centres
-    of the components, not draws of functions.
+    mixture is known in closed form it may have fewer components than there are functions: those of
+    a state-space model are drawn when somebody asks for them, and an exact Gaussian process has
+    one component, whose centre stands for its functions.
 
     Args:
-        samples: values of the functions f, [S, N, D], without noise. Where noise is added to f
+        samples: values of the functions f, [S, N, D], without noise, or what gives them when it is
+            called. Where noise is added to f
             they are in the units of y; where f goes through a link they are what goes in: for a
             Poisson likelihood with a log link, log rates. `expected_y` is what comes out.
         components: p(y | f_s) at every point, as `NormalComponents(samples, noise_std)`.
         names: one per output, or none.
         seed: the seed of `sample_y`, unless it is given one.
+        observed: what makes components of functions, where `components` are not about `samples`.
 
     Shapes:
         samples: [S, N, D], numpy, for S functions, N points and D outputs.
@@ -51,10 +53,24 @@ class Predictive:
         [2.0, 2.0]
     """
 
-    samples: Values
-    components: Components
-    names: tuple[str, ...] = ()
-    seed: int = 0
+    def __init__(
+        self,
+        samples: Values | Callable[[], Values],
+        components: Components,
+        names: tuple[str, ...] = (),
+        seed: int = 0,
+        *,
+        observed: Callable[[Values], Components] | None = None,
+    ) -> None:
+        self._samples, self._observed = samples, observed
+        self.components, self.names, self.seed = components, names, seed
+
+    @property
+    def samples(self) -> Values:
+        """Values of the functions, [S, N, D], without noise."""
+        if callable(self._samples):
+            self._samples = self._samples()
+        return self._samples
 
     @classmethod
     def without_noise(
@@ -82,7 +98,7 @@ class Predictive:
 
         It is `samples` themselves where noise is added to f; rates, not log rates, for counts.
         """
-        return self.components.mean
+        return self.components.mean if self._observed is None else self._observed(self.samples).mean
 
     def interval(self, probability: float = 0.9) -> tuple[Values, Values]:
         """Give the central interval, low and high [N, D], that holds `probability` of the mixture.
@@ -126,7 +142,7 @@ class Predictive:
         from scipy.special import logsumexp
 
         logs = self.components.log_density(self._observations(y))
-        return np.asarray(logsumexp(logs, axis=0) - np.log(len(self.samples)))
+        return np.asarray(logsumexp(logs, axis=0) - np.log(len(logs)))
 
     def crps(self, y: ArrayLike) -> Values:
         """Give the continuous ranked probability score E|Y - y| - ½ E|Y - Y'| [N, D].
@@ -141,13 +157,24 @@ class Predictive:
 
         A closed form gives one draw per component and point.
         """
-        return self.components.sample(self.seed if seed is None else seed)
+        about = self.components if self._observed is None else self._observed(self.samples)
+        return about.sample(self.seed if seed is None else seed)
 
     def select(self, rows: Chosen = ALL, outputs: Chosen = ALL) -> "Predictive":
         """Give the prediction at some `rows` and for some `outputs`, by their numbers or masks."""
         names = self.names and tuple(np.array(self.names, dtype=object)[outputs])
-        samples = self.samples[:, rows][:, :, outputs]
-        return Predictive(samples, self.components.select(rows, outputs), names, self.seed)
+        components = self.components.select(rows, outputs)
+        if self._observed is None:
+            samples = self.samples[:, rows][:, :, outputs]
+            return Predictive(samples, components, names, self.seed)
+        observed = self._observed
+        return Predictive(
+            lambda: self.samples[:, rows][:, :, outputs],
+            components,
+            names,
+            self.seed,
+            observed=lambda _: observed(self.samples).select(rows, outputs),
+        )
 
     def __getitem__(self, chosen: str | int | Chosen) -> "Predictive":
         """`p["abp"]` is the prediction of one output, `p[10:20]` that of some rows."""
@@ -164,9 +191,9 @@ class Predictive:
 
     def _observations(self, y: ArrayLike) -> Values:
         values = np.asarray(y, dtype=float)
-        if values.ndim == 1 and self.samples.shape[2] == 1:
+        expected = self.components.mean.shape[1:]
+        if values.ndim == 1 and expected[1] == 1:
             values = values[:, None]
-        expected = self.samples.shape[1:]
         if values.shape != expected:
             raise InputError(
                 f"y must be {list(expected)} as the prediction is; got {values.shape}. Reshape it."

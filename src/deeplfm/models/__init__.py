@@ -3,7 +3,8 @@
 from deeplfm.models.deep_lfm import DeepLFM
 from deeplfm.models.fourier_dlfm import FourierDLFM
 from deeplfm.models.inducing_dlfm import InducingDLFM
-from deeplfm.models.recipe import Recipe, layer_sizes
+from deeplfm.models.markov_dlfm import MarkovDLFM
+from deeplfm.models.recipe import ModelSettings, Recipe, layer_sizes
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "DeepLFM",
     "FourierDLFM",
     "InducingDLFM",
+    "MarkovDLFM",
+    "ModelSettings",
     "NoSkip",
     "Recipe",
     "Skip",

@@ -29,13 +29,8 @@ Units: TypeAlias = Literal["user", "scaled"]
 Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
 
 
-class Recipe(ABC):
-    """Settings that can build a model: the base class of frozen dataclasses.
-
-    A subclass writes `skeleton`, and `build` where a model should start elsewhere than there. With
-    `@deeplfm.register` its models can be saved. A subclass that has a `__post_init__` of its own
-    calls this one first. One of its fields is `likelihood`, a template.
-    """
+class ModelSettings(ABC):
+    """What every recipe is: frozen settings, among them the template of a `likelihood`."""
 
     if TYPE_CHECKING:
 
@@ -46,9 +41,18 @@ class Recipe(ABC):
         """Fields whose type is a Literal are checked: nobody else looks at them again."""
         check_choices(self)
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Recipe":
+    def __deepcopy__(self, memo: dict[int, object]) -> "ModelSettings":
         """Itself: settings are frozen, and what they hold is a template that nobody changes."""
         return self
+
+
+class Recipe(ModelSettings):
+    """Settings that can build a model of layers: the base class of frozen dataclasses.
+
+    A subclass writes `skeleton`, and `build` where a model should start elsewhere than there. With
+    `@deeplfm.register` its models can be saved. A subclass that has a `__post_init__` of its own
+    calls that of its base first. One of its fields is `likelihood`, a template.
+    """
 
     def resolved(self, data: Dataset, scaling: Scaling) -> "Recipe":
         """The same settings with those filled in that only the data can say: sizes, say."""

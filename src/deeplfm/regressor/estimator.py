@@ -13,7 +13,7 @@ from typing import Any, Literal, overload
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -21,11 +21,13 @@ from deeplfm.data import Dataset, dataset, dimensions
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.models import FourierDLFM, Recipe
+from deeplfm.models import FourierDLFM, ModelSettings
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.devices import checked_device, checked_dtype
-from deeplfm.regressor.fitted import FittedModel, Functions
+from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.fitting import fit
+from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
 from deeplfm.training import Training
 from deeplfm.training.schedule import USED
 
@@ -41,7 +43,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     (for named columns), `output_names_`, `n_outputs_`.
 
     Args:
-        model: the recipe, `FourierDLFM()` or `InducingDLFM()`.
+        model: the recipe, `MarkovDLFM()`, `FourierDLFM()` or `InducingDLFM()`.
         training: steps, learning rate, samples, restarts and so on.
         seed: the seed of the start, the training and the predictions.
         device: "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
@@ -63,7 +65,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: Recipe = FourierDLFM(),  # noqa: B008 - frozen, as promised to users
+        model: ModelSettings = FourierDLFM(),  # noqa: B008 - frozen, as promised to users
         training: Training = Training(),  # noqa: B008
         seed: int = 0,
         device: str = "auto",
@@ -77,14 +79,26 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.dtype = dtype
         self.progress = progress
 
-    def fit(self, X: Any, y: Any, *, checkpoints: Path | str | None = None) -> "DeepLFMRegressor":
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        known: Any = None,
+        series: Any = None,
+        checkpoints: Path | str | None = None,
+    ) -> "DeepLFMRegressor":
         """Fit to inputs `X` [N] or [N, P] and targets `y` [N] or [N, D], NaN if not observed.
+
+        A state-space model takes `known` inputs too, [N] or [N, C] row by row, held constant from
+        one row to the next, and a panel: `series` [N] are ids, every series has its own state, and
+        all share one physics.
 
         With a folder for `checkpoints` an interrupted fit goes on from there. An interrupt from the
         keyboard ends the training; the model is then fitted as far as it came.
         """
         self.check_settings()
-        data = self.check_data(X, y)
+        data = self.check_data(X, y, known, series)
         validate_data(self, conventions.as_columns(X), skip_check_array=True)
         return self._with(self._fit(data, checkpoints), flat=dimensions(y) == 1)
 
@@ -101,29 +115,78 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._with(self._fit(data, checkpoints), flat=False)
 
     @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> Values: ...
+    def predict(
+        self, X: Any, return_std: Literal[False] = False, *, known: Any = None, series: Any = None
+    ) -> Values: ...
 
     @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Values, Values]: ...
+    def predict(
+        self, X: Any, return_std: Literal[True], *, known: Any = None, series: Any = None
+    ) -> tuple[Values, Values]: ...
 
-    def predict(self, X: Any, return_std: bool = False) -> Values | tuple[Values, Values]:
+    def predict(
+        self, X: Any, return_std: bool = False, *, known: Any = None, series: Any = None
+    ) -> Values | tuple[Values, Values]:
         """Predict the mean at `X` [N] or [N, P]: [N] or [N, D], as y was.
 
         With `return_std` the standard deviation of a new observation comes too, of the same shape.
+        `known` inputs [N, C] count after the last training row; `series` [N] are ids of the fit.
         """
         self._check_inputs(X)
-        found = self.fitted_.summary(X)
+        found = self.fitted_.summary(X, **self._beside(known, series))
         if return_std:
             return self._shaped(found.mean), self._shaped(found.std)
         return self._shaped(found.mean)
 
-    def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
+    def predictive(
+        self,
+        X: Any,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        known: Any = None,
+        series: Any = None,
+    ) -> Predictive:
         """Give the whole predictive distribution [N, D] at `X` [N] or [N, P].
 
-        It is the mixture of `num_samples` functions; without a `seed` two calls agree.
+        It is the mixture of `num_samples` functions; without a `seed` two calls agree. Inputs that
+        are `known` and `series` as in `predict`.
         """
         self._check_inputs(X)
-        return self.fitted_.predictive(X, num_samples, seed)
+        return self.fitted_.predictive(X, num_samples, seed, **self._beside(known, series))
+
+    def update(
+        self, X: Any, y: Any, *, known: Any = None, series: Any = None
+    ) -> "DeepLFMRegressor":
+        """Take in new rows of the same series, `X` [N] and `y` [N, D], with the same physics.
+
+        Nothing is fitted again; rows may lie before, between or after those of the fit. Only
+        state-space models can; `known` and `series` as in `fit`.
+        """
+        self.fitted_ = self._markov("update").updated(self.check_data(X, y, known, series))
+        return self
+
+    def condition(
+        self, X: Any, y: Any, *, known: Any = None, series: Any = None
+    ) -> "DeepLFMRegressor":
+        """Give another estimator, with this physics on other data: `X` [N] and `y` [N, D].
+
+        A new patient, say: nothing is fitted again. Only state-space models can; `known` and
+        `series` as in `fit`.
+        """
+        fitted = self._markov("condition").conditioned(self.check_data(X, y, known, series))
+        other: DeepLFMRegressor = clone(self)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(other, name, getattr(self, name))
+        return other._with(fitted, self._flat)
+
+    def posterior(self, num_samples: int = 200, seed: int | None = None) -> PhysicsDraws:
+        """Draw every physical parameter `num_samples` times by `seed`, named, in your units.
+
+        Only state-space models know how far they know their physics.
+        """
+        return physics_draws(self._markov("posterior").physics(num_samples, seed))
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X."""
@@ -215,7 +278,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def check_settings(self) -> tuple[str, torch.dtype]:
         """Give the device and type to use; it is an error if a parameter cannot be used."""
         for name, kind, example in (
-            ("model", Recipe, "FourierDLFM()"),
+            ("model", ModelSettings, "FourierDLFM()"),
             ("training", Training, "Training(steps=300)"),
         ):
             if not isinstance(getattr(self, name), kind):
@@ -226,13 +289,16 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         conventions.check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
-    def check_data(self, X: Any, y: Any) -> Dataset:
-        """Give the data that `fit` would see in `X` [N, P], `y` [N, D], or say why it cannot."""
+    def check_data(self, X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
+        """Give the data that `fit` would see in `X` [N, P], `y` [N, D], or say why it cannot.
+
+        `known` inputs and `series` as in `fit`.
+        """
         if y is None:
             raise InputError(
                 "DeepLFMRegressor requires y to be passed, but the target y is None. Pass targets."
             )
-        data = dataset(X, y)
+        data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
@@ -245,14 +311,30 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 
-    def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> FittedModel:
+    def _markov(self, what: str) -> FittedMarkov:
+        check_is_fitted(self)
+        if not isinstance(self.fitted_, FittedMarkov):
+            raise InputError(
+                f"{what} must be asked of a state-space model; got a {type(self.model).__name__}. "
+                "Fit with model=MarkovDLFM()."
+            )
+        return self.fitted_
+
+    def _beside(self, known: Any, series: Any) -> dict[str, Any]:
+        """Arguments that only a state-space model has."""
+        if known is None and series is None:
+            return {}
+        self._markov("a prediction with known inputs or series")
+        return {"known": known, "series": series}
+
+    def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> Fitted:
         device, dtype = self.check_settings()
         folder = None if checkpoints is None else Path(checkpoints)
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
         settings |= {"device": device, "dtype": dtype, "checkpoints": folder}
         return fit(data, self.model, self.training, **settings)
 
-    def _with(self, fitted: FittedModel, flat: bool) -> "DeepLFMRegressor":
+    def _with(self, fitted: Fitted, flat: bool) -> "DeepLFMRegressor":
         self.fitted_ = fitted
         self.output_names_ = fitted.output_names
         self.n_outputs_ = len(fitted.output_names)
@@ -289,7 +371,7 @@ def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
     settings = saving.estimator_settings(folder)
     fitted = saving.load(folder, checked_device(device))
     if settings is None:  # saved without an estimator around it
-        dtype = str(next(fitted.members[0].parameters()).dtype).removeprefix("torch.")
+        _, dtype = fitted.place
         settings = {"model": fitted.recipe, "training": fitted.training, "seed": fitted.seed}
         settings |= {"dtype": dtype}
     flat, names = settings.pop("flat", False), settings.pop("feature_names", ())

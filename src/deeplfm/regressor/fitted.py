@@ -7,56 +7,50 @@ draws throughout.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deeplfm.data import Dataset, Scaling, inputs_table
+from deeplfm.data import inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.models import DeepLFM, Recipe
+from deeplfm.models import DeepLFM
 from deeplfm.models.deep_lfm import DeepPath
+from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.shapes import check_count
-from deeplfm.training import Training
 
 Values = NDArray[np.float64]
-Functions = Callable[[Any], Values]
 
 APART = 1_000_003  # between the seeds of two starts
 _CHUNK = 2**22  # numbers of one kind that a prediction holds at a time; more leave the cache
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What is kept of a prediction at many points: [N, D] each; quantiles by their level."""
-
-    mean: Values
-    std: Values
-    quantiles: Mapping[float, Values] = field(default_factory=dict)
-
-
 @final
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """Trained members of a mixture (one, mostly), with the units they speak in.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedModel(Fitted):
+    """Trained members of a mixture of layered models (one, mostly)."""
 
-    `histories` hold what training recorded, one per member; `steps` is how many were trained;
-    `data` is what it was fitted to, where that was kept.
-    """
-
-    recipe: Recipe
-    training: Training
-    scaling: Scaling
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
     members: tuple[DeepLFM, ...]
-    histories: tuple[Mapping[str, Values], ...]
-    seed: int
-    steps: int
-    data: Dataset | None = None
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(part.numel() for part in self.members[0].parameters())
+
+    @property
+    def place(self) -> tuple[str, str]:
+        like = next(self.members[0].parameters())
+        return str(like.device), str(like.dtype).removeprefix("torch.")
+
+    @property
+    def num_members(self) -> int:
+        return len(self.members)
+
+    @property
+    def hidden_width(self) -> int:
+        return max(layer.num_outputs for layer in self.members[0].stack)
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Functions: f(X) is [S, N, D], the same ones wherever and however often evaluated."""

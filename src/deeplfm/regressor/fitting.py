@@ -18,9 +18,11 @@ from torch import Tensor
 from deeplfm.data import Dataset, Scaling, fit_scaling
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
-from deeplfm.models import DeepLFM, FourierDLFM, Recipe
+from deeplfm.models import DeepLFM, FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.objectives import Batch
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
+from deeplfm.regressor.markov_fitting import fit_markov
 from deeplfm.training import Processes, Race, Trainer, Training, join
 from deeplfm.training.held_out import best_steps, split
 from deeplfm.training.progress import Report, progress_bar
@@ -37,7 +39,7 @@ class _Material(NamedTuple):
 
 def fit(
     data: Dataset | Stored,
-    recipe: Recipe | None = None,
+    recipe: ModelSettings | None = None,
     training: Training | None = None,
     *,
     seed: int = 0,
@@ -46,7 +48,7 @@ def fit(
     checkpoints: Path | None = None,
     report: Report | None = None,
     progress: bool = True,
-) -> FittedModel:
+) -> Fitted:
     """Build and train. With a folder for checkpoints it goes on from those it finds there.
 
     Of `Stored` data each step reads its batch; the start looks at a few thousand rows, evenly
@@ -56,11 +58,36 @@ def fit(
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
     processes = join(device)
+    if isinstance(recipe, MarkovDLFM):
+        return fit_markov(
+            data,
+            recipe,
+            training,
+            seed=seed,
+            checkpoints=checkpoints,
+            report=report,
+            progress=progress,
+            processes=processes,
+        )
+    if not isinstance(recipe, Recipe):
+        raise InputError(f"recipe must be one of layers; got {recipe!r}. Pass FourierDLFM().")
+    _check_plain(data)
     material = _material(data, recipe, training, processes, processes.device(device), dtype)
     if report is None:
         with progress_bar(training.steps, progress and processes.leads) as shown:
             return _fit(material, recipe, training, seed, checkpoints, shown, processes)
     return _fit(material, recipe, training, seed, checkpoints, report, processes)
+
+
+def _check_plain(data: Dataset | Stored) -> None:
+    """Layers know no series and no known inputs."""
+    for name in ("panel", "known"):
+        if getattr(data, name, None) is not None:
+            shown = {"panel": "series", "known": "known"}[name]
+            raise InputError(
+                f"{shown} must be None for this recipe: only a state-space model can use it; got "
+                "some. Pass model=MarkovDLFM(), or put it into X as a column."
+            )
 
 
 def _fit(
@@ -97,16 +124,16 @@ def _fit(
         {name: as_numpy(column) for name, column in trainers[k].history().items()} for k in chosen
     )
     return FittedModel(
-        recipe,
-        training,
-        scaling,
-        data.input_names,
-        data.output_names,
-        tuple(trainers[k].model for k in chosen),
-        histories,
-        seed,
-        trainers[chosen[0]].step,
-        data,
+        recipe=recipe,
+        training=training,
+        scaling=scaling,
+        input_names=data.input_names,
+        output_names=data.output_names,
+        members=tuple(trainers[k].model for k in chosen),
+        histories=histories,
+        seed=seed,
+        steps=trainers[chosen[0]].step,
+        data=data,
     )
 
 

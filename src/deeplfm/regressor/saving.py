@@ -19,9 +19,13 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
-from deeplfm.models import DeepLFM, Recipe
+from deeplfm.models import ModelSettings, Recipe
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.formats import FORMAT, translated, translated_history
+from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_saving import load_markov, markov_settings
+from deeplfm.regressor.restoring import part_of, restore
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
 
@@ -29,7 +33,7 @@ _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensor
 
 
 def save(
-    model: FittedModel, folder: Path | str, estimator: Mapping[str, Any] | None = None
+    model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None = None
 ) -> None:
     """Write `model` to `folder`, which is made if it is not there.
 
@@ -42,69 +46,94 @@ def save(
         "training": to_json(model.training),
         "input_names": list(model.input_names),
         "output_names": list(model.output_names),
-        "members": len(model.members),
         "seed": model.seed,
         "steps": model.steps,
         "estimator": None if estimator is None else to_json(dict(estimator)),
+        **described(model),
     }
     tensors: dict[str, Tensor] = {
         f"scaling.{name}": torch.tensor(array) for name, array in model.scaling.arrays().items()
     }
-    for k, (member, history) in enumerate(zip(model.members, model.histories, strict=True)):
-        tensors |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
+    tensors |= numbers_of(model)
+    for k, history in enumerate(model.histories):
         tensors |= {f"history.{k}.{name}": torch.tensor(v) for name, v in history.items()}
     numbers = folder / _NUMBERS
     files.save_tensors(numbers, tensors)
     settings["sha256"] = checksum(numbers)
-    if model.data is not None:
+    if model.data is not None and not isinstance(model, FittedMarkov):
         table = {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
         files.save_tensors(folder / _DATA, table)
         settings["data_sha256"] = checksum(folder / _DATA)
     save_settings(folder / _SETTINGS, settings)
 
 
-def load(folder: Path | str, device: str = "cpu") -> FittedModel:
+def load(folder: Path | str, device: str = "cpu") -> Fitted:
     """Read what `save` wrote; predictions are those of the model that was saved."""
     folder = Path(folder)
     settings = read_settings(folder / _SETTINGS)
     numbers = folder / _NUMBERS
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
-    scaling = Scaling.from_arrays({n: v.numpy() for n, v in _part(tensors, "scaling.").items()})
-    recipe: Recipe = read(settings["recipe"], Recipe)  # type: ignore[type-abstract]
-    members, histories = [], []
-    for k in range(settings["members"]):
-        state = _part(tensors, f"member.{k}.")
-        member = recipe.skeleton(scaling)
+    scaling = Scaling.from_arrays({n: v.numpy() for n, v in part_of(tensors, "scaling.").items()})
+    histories = []
+    while history := part_of(tensors, f"history.{len(histories)}."):
+        known = {name: np.asarray(value) for name, value in history.items()}
+        histories.append(translated_history(known, settings["format"]))
+    names = tuple(settings["input_names"]), tuple(settings["output_names"])
+    common: dict[str, Any] = {
+        "recipe": read(settings["recipe"], ModelSettings),  # type: ignore[type-abstract]
+        "training": read(settings["training"], Training),
+        "scaling": scaling,
+        "input_names": names[0],
+        "output_names": names[1],
+        "histories": tuple(histories),
+        "seed": settings["seed"],
+        "steps": settings["steps"],
+    }
+    if "markov" in settings:
+        return load_markov(settings["markov"], tensors, common, numbers)
+    common["data"] = _data(folder, settings, *names)
+    return _load_members(settings["members"], tensors, common, numbers, device)
+
+
+def _load_members(
+    count: int, tensors: dict[str, Tensor], common: dict[str, Any], numbers: Path, device: str
+) -> FittedModel:
+    recipe = common["recipe"]
+    if not isinstance(recipe, Recipe):
+        raise InputError(
+            f"settings must be a Recipe here; got {type(recipe).__name__}. "
+            "Copy the whole folder again."
+        )
+    members = []
+    for k in range(count):
+        state = part_of(tensors, f"member.{k}.")
+        member = recipe.skeleton(common["scaling"])
         like = next(value for value in state.values() if value.is_floating_point())
         member.to(dtype=like.dtype)
-        _restore(member, state, numbers)
+        restore(member, state, numbers)
         members.append(member.to(device).requires_grad_(False))
-        history = {n: np.asarray(v) for n, v in _part(tensors, f"history.{k}.").items()}
-        histories.append(translated_history(history, settings["format"]))
-    names = tuple(settings["input_names"]), tuple(settings["output_names"])
-    return FittedModel(
-        recipe,
-        read(settings["training"], Training),
-        scaling,
-        *names,
-        tuple(members),
-        tuple(histories),
-        settings["seed"],
-        settings["steps"],
-        _data(folder, settings, *names),
-    )
+    return FittedModel(members=tuple(members), **common)
 
 
-def _restore(member: DeepLFM, state: dict[str, Tensor], path: Path) -> None:
-    try:
-        member.load_state_dict(state)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise InputError(
-            f"{path} must hold the numbers of the model that its settings make; it does not "
-            f"({reason}). Use the classes and the version of deeplfm that wrote it."
-        ) from None
+def described(model: Fitted) -> dict[str, Any]:
+    """What settings say of the kind of model."""
+    if isinstance(model, FittedMarkov):
+        return {"markov": markov_settings(model)}
+    if isinstance(model, FittedModel):
+        return {"members": len(model.members)}
+    raise TypeError(f"cannot save a {type(model).__name__}")
+
+
+def numbers_of(model: Fitted) -> dict[str, Tensor]:
+    """The numbers of the kind of model."""
+    if isinstance(model, FittedMarkov):
+        return {f"markov.{name}": value for name, value in model.tensors().items()}
+    found: dict[str, Tensor] = {}
+    if isinstance(model, FittedModel):
+        for k, member in enumerate(model.members):
+            found |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
+    return found
 
 
 def save_settings(path: Path, settings: dict[str, Any]) -> None:
@@ -168,10 +197,6 @@ def check_unchanged(path: Path, expected: str) -> None:
 
 def _digest(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(files.json_text(settings).encode()).hexdigest()
-
-
-def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
 def checksum(path: Path) -> str:

@@ -9,6 +9,8 @@ from deeplfm.statespace.blocks import Block, Moves, stack_blocks
 from deeplfm.statespace.driven import DrivenODE
 from deeplfm.statespace.known import Hold, known_response
 from deeplfm.statespace.levels import IntegratedWalk, Level, RandomWalk
+from deeplfm.statespace.record import Record
+from deeplfm.statespace.system import Observations, System
 
 __all__ = [
     "Block",
@@ -17,7 +19,10 @@ __all__ = [
     "IntegratedWalk",
     "Level",
     "Moves",
+    "Observations",
     "RandomWalk",
+    "Record",
+    "System",
     "known_response",
     "stack_blocks",
 ]

@@ -54,15 +54,15 @@ def _lomb_scargle(turns: Values, y: Values, multiples: Values) -> Values:
 
     What y explains of a cosine and a sine, shifted by the angle that makes the two orthogonal.
     """
-    by_y = _sums(turns, y / len(y), multiples)
-    twice = _sums(2 * turns, np.full(len(y), 1 / len(y)), multiples)
+    by_y = fourier_sums(turns, y / len(y), multiples)
+    twice = fourier_sums(2 * turns, np.full(len(y), 1 / len(y)), multiples)
     by_y = by_y * np.exp(-0.5j * np.angle(twice))
     cosines = (1 + np.abs(twice)) / 2  # mean squares: the two add up to 1
     sines = np.maximum((1 - np.abs(twice)) / 2, np.finfo(np.float64).epsneg)
     return np.asarray(len(y) / 2 * (by_y.real**2 / cosines + by_y.imag**2 / sines))
 
 
-def _sums(turns: Values, weights: Values, multiples: Values) -> NDArray[np.complex128]:
+def fourier_sums(turns: Values, weights: Values, multiples: Values) -> NDArray[np.complex128]:
     """Σ_n weights_n e^{jk turns_n} for consecutive k, from about 2√K waves instead of K."""
     block = math.isqrt(len(multiples)) + 1
     coarse = np.exp(1j * np.outer(multiples[::block], turns)) * weights

@@ -1,0 +1,112 @@
+"""What every fitted model can do, whatever stands inside: draws, predictions, forces, noise.
+
+    f = fitted.draw(5);  fitted.predictive(X);  fitted.summary(X);  fitted.latent_forces(X)
+
+All in the user's units.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deeplfm.data import Dataset, Scaling
+from deeplfm.evaluation.predictive import Predictive
+from deeplfm.models import ModelSettings
+from deeplfm.training import Training
+
+Values = NDArray[np.float64]
+Functions = Callable[[Any], Values]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What is kept of a prediction at many points: [N, D] each; quantiles by their level."""
+
+    mean: Values
+    std: Values
+    quantiles: Mapping[float, Values] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(ABC):
+    """A fitted model with the units it speaks in.
+
+    `histories` hold what training recorded, one per member; `steps` is how many were trained;
+    `data` is what it was fitted to, where that was kept.
+    """
+
+    recipe: ModelSettings
+    training: Training
+    scaling: Scaling
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    histories: tuple[Mapping[str, Values], ...]
+    seed: int
+    steps: int
+    data: Dataset | None = None
+
+    @abstractmethod
+    def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
+        """Functions: f(X) is [S, N, D], the same ones wherever and however often evaluated."""
+
+    @abstractmethod
+    def predictive(self, X: Any, num_samples: int = 200, seed: int | None = None) -> Predictive:
+        """The predictive distribution at `X`, with the noise; the fit's seed by default."""
+
+    @abstractmethod
+    def summary(
+        self,
+        X: Any,
+        levels: Sequence[float] = (),
+        num_samples: int = 200,
+        seed: int | None = None,
+    ) -> Summary:
+        """Mean, standard deviation and quantiles of `predictive`, in memory that X alone needs."""
+
+    @abstractmethod
+    def latent_forces(
+        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+    ) -> Predictive:
+        """The forces that drive a layer, at `X`, without noise; `.names` says which they are."""
+
+    @abstractmethod
+    def hidden_functions(
+        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+    ) -> Predictive:
+        """What a layer hands on to the next, at `X`: no noise, and no units but for the last."""
+
+    @abstractmethod
+    def function_names(self, layer: int) -> tuple[str, ...]:
+        """The names of what a layer makes: those of the outputs for the last one."""
+
+    @abstractmethod
+    def force_names(self, layer: int) -> tuple[str, ...]:
+        """The names of the forces that drive a layer; none where no force does."""
+
+    @abstractmethod
+    def noise(self) -> Mapping[str, Values]:
+        """What was learnt of the noise of each output, [D] by name."""
+
+    @property
+    @abstractmethod
+    def num_parameters(self) -> int:
+        """How many numbers were learnt, per member."""
+
+    @property
+    @abstractmethod
+    def place(self) -> tuple[str, str]:
+        """The device that it predicts on, and the type of its numbers."""
+
+    @property
+    def num_members(self) -> int:
+        """How many models it is a mixture of."""
+        return 1
+
+    @property
+    def hidden_width(self) -> int:
+        """How many functions the widest hidden layer has; 0 where there is none."""
+        return 0

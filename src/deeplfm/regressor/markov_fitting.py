@@ -1,0 +1,95 @@
+"""Fit a state-space recipe: start at the spectrum, learn by evidence, then the posterior.
+
+    fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from deeplfm.data import Dataset, fit_scaling
+from deeplfm.data.stored import Stored
+from deeplfm.errors import InputError
+from deeplfm.models import MarkovDLFM
+from deeplfm.regressor.markov import FittedMarkov, record_of
+from deeplfm.training import Processes, Training
+from deeplfm.training.evidence import EvidenceTrainer
+from deeplfm.training.laplace import fit_posterior
+from deeplfm.training.progress import Report, progress_bar
+
+
+def fit_markov(
+    data: Dataset | Stored,
+    recipe: MarkovDLFM,
+    training: Training,
+    *,
+    seed: int,
+    checkpoints: Path | None,
+    report: Report | None,
+    progress: bool,
+    processes: Processes,
+) -> FittedMarkov:
+    """Build, train, and find what is believed of the physics. It is fast enough for one process."""
+    table = data.rows(np.arange(len(data))) if isinstance(data, Stored) else data
+    _check(table, training, processes)
+    if report is None:
+        with progress_bar(training.steps, progress) as shown:
+            return _fit(table, recipe, training, seed, checkpoints, shown)
+    return _fit(table, recipe, training, seed, checkpoints, report)
+
+
+def _fit(
+    data: Dataset,
+    recipe: MarkovDLFM,
+    training: Training,
+    seed: int,
+    checkpoints: Path | None,
+    report: Report | None,
+) -> FittedMarkov:
+    scaling = fit_scaling(data, recipe.likelihood)
+    record = record_of(data, scaling.targets(data.y), trend=False)
+    record = replace(record, trend=recipe.trends(record))
+    model = recipe.build(record, torch.Generator().manual_seed(seed))
+    trainer = EvidenceTrainer(model, record, training, seed, checkpoints)
+    trainer.resume()
+    try:
+        trainer.run(training.steps, report)
+    except KeyboardInterrupt:
+        trainer.save()
+    posterior = fit_posterior(model, record, seed, training.backend)
+    model.requires_grad_(False)
+    return FittedMarkov(
+        recipe=recipe,
+        training=training,
+        scaling=scaling,
+        input_names=data.input_names,
+        output_names=data.output_names,
+        histories=(trainer.history(),),
+        seed=seed,
+        steps=trainer.step,
+        data=data,
+        model=model,
+        posterior=posterior,
+        trend=record.trend,
+    )
+
+
+def _check(data: Dataset, training: Training, processes: Processes) -> None:
+    if data.x.shape[1] != 1:
+        raise InputError(
+            f"X must be one input, the time, for a MarkovDLFM; got {data.x.shape[1]}. "
+            "Use FourierDLFM or InducingDLFM for tables."
+        )
+    for name, wanted in (("restarts", 1), ("held_out", 0.0), ("batch_size", None)):
+        if getattr(training, name) != wanted:
+            raise InputError(
+                f"training must have {name}={wanted} for a MarkovDLFM, which is fitted exactly, by "
+                f"windows where the record is long; got {getattr(training, name)!r}. Leave it out."
+            )
+    if processes.size > 1:
+        raise InputError(
+            f"a MarkovDLFM must be fitted by one process; got {processes.size}. "
+            "Start it without torchrun."
+        )

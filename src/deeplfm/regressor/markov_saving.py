@@ -1,0 +1,63 @@
+"""A fitted state-space model in a file: parameters, posterior, and the rows it is conditioned on.
+
+Predictions need those rows, so they are among the numbers, not in a file that may be deleted.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from deeplfm.data import Dataset
+from deeplfm.data.panels import KnownInputs, Panel
+from deeplfm.errors import InputError
+from deeplfm.models import MarkovDLFM
+from deeplfm.regressor.markov import FittedMarkov, record_of
+from deeplfm.regressor.restoring import part_of, restore
+from deeplfm.training.laplace import Posterior
+
+
+def markov_settings(model: FittedMarkov) -> dict[str, Any]:
+    """What the file says beside the numbers."""
+    panel, known = model.data.panel, model.data.known
+    return {
+        "trend": model.trend,
+        "labels": None if panel is None else list(panel.labels),
+        "known_names": None if known is None else list(known.names),
+    }
+
+
+def load_markov(
+    settings: dict[str, Any], tensors: dict[str, Tensor], common: dict[str, Any], numbers: Path
+) -> FittedMarkov:
+    """The model that `FittedMarkov.tensors` and `markov_settings` describe."""
+    recipe = common["recipe"]
+    if not isinstance(recipe, MarkovDLFM):
+        raise InputError(
+            f"settings must be a MarkovDLFM here; got {type(recipe).__name__}. "
+            "Copy the whole folder again."
+        )
+    own = part_of(tensors, "markov.")
+    panel = known = None
+    if settings["labels"] is not None:
+        panel = Panel(tuple(settings["labels"]), own["series"].numpy())
+    if settings["known_names"] is not None:
+        parts = (own[f"known.{name}"].numpy() for name in ("times", "codes", "values"))
+        known = KnownInputs(tuple(settings["known_names"]), *parts)
+    names = common["input_names"], common["output_names"]
+    data = Dataset(own["x"].numpy(), own["y"].numpy(), *names, panel, known)
+    record = record_of(data, common["scaling"].targets(data.y), settings["trend"])
+    state = part_of(own, "model.")
+    modes = len(state["bank.log_decay"]) if "bank.log_decay" in state else 0
+    model = recipe.skeleton(record, modes, 0)
+    restore(model, state, numbers)
+    beliefs = part_of(own, "posterior.")
+    posterior = Posterior(len(beliefs["mean"]))
+    restore(posterior, beliefs, numbers)
+    return FittedMarkov(
+        **common,
+        data=data,
+        model=model.requires_grad_(False),
+        posterior=posterior,
+        trend=bool(settings["trend"]),
+    )

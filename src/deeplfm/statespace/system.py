@@ -1,0 +1,161 @@
+"""SYSTEM: a whole Markov model as numbers, and what it says about rows of observations.
+
+    z = (x_1…x_K, y_1…y_K, w_1…w_M):  oscillators (λ, ω) beside one dense block
+    y_d = h_d·z + Σ_p β_p X_dp(t) + noise,   β with a flat prior: means, trends, gains of inputs
+
+Functions of unknown weight are columns beside the data: one filter serves all of them, and their
+weights follow by generalised least squares. So their priors are exactly flat, and the evidence is
+the restricted likelihood.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from deeplfm.statespace.blocks import Block
+from deeplfm.statespace.timeline import Timeline
+from deeplfm.sums import Backend, markov_evidence, markov_smooth
+
+_TINY = 1e-11  # of the information about a weight: below it the data say nothing about it
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Rows of B series: targets, which of them were observed, and functions of unknown weight.
+
+    `scale` multiplies the variance of the noise of every entry, where it is given.
+    """
+
+    timeline: Timeline
+    targets: Float[Tensor, "B N D"]
+    observed: Bool[Tensor, "B N D"]
+    design: Float[Tensor, "B N D P"]
+    scale: Float[Tensor, "B N D"] | None = None
+
+    @property
+    def columns(self) -> Float[Tensor, "B N D C"]:
+        """The targets, then the functions of unknown weight."""
+        return torch.cat((self.targets[..., None], self.design), -1)
+
+
+class Smoothed(NamedTuple):
+    """Functions given all rows: mean and variance, and the weights with their covariance."""
+
+    mean: Float[Tensor, "B N E"]
+    variance: Float[Tensor, "B N E"]
+    weights: Float[Tensor, "B P"]
+    weight_covariance: Float[Tensor, "B P P"]
+
+
+class Weights(NamedTuple):
+    """Unknown weights by least squares: estimates, covariance, and what the evidence needs."""
+
+    estimate: Float[Tensor, "B P"]
+    covariance: Float[Tensor, "B P P"]
+    quadratic: Float[Tensor, " B"]
+    log_det: Float[Tensor, " B"]
+    num_seen: Float[Tensor, " B"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class System:
+    """K oscillators (decay λ and frequency ω per unit of time), a block of M states, D outputs.
+
+    loadings: [D, 2K + M], of every output on every state; noise: variances [D].
+    """
+
+    decay: Float[Tensor, " K"]
+    frequency: Float[Tensor, " K"]
+    block: Block | None
+    loadings: Float[Tensor, "D s"]
+    noise: Float[Tensor, " D"]
+
+    def evidence(self, rows: Observations, backend: Backend = "auto") -> Float[Tensor, " B"]:
+        """The log evidence of every series: of what its unknown weights do not change."""
+        log_det, gram = markov_evidence.by(backend, *self._model(rows))
+        found = solve_weights(gram)
+        count = rows.observed.sum((1, 2)).to(log_det) - found.num_seen
+        constant = count * math.log(2 * math.pi)
+        return -(log_det + found.log_det + found.quadratic + constant) / 2
+
+    def smooth(
+        self,
+        rows: Observations,
+        readout: Float[Tensor, "E s"],
+        design: Float[Tensor, "B N E P"],
+        backend: Backend = "auto",
+    ) -> Smoothed:
+        """E functions readout·z + design·β at every row, given all of them; without gradients."""
+        with torch.no_grad():
+            model = self._model(rows)
+            _, gram = markov_evidence.by(backend, *model)
+            means, variance, _ = markov_smooth.by(backend, *model, readout)
+            found = solve_weights(gram)
+            # What a unit of each weight adds to the functions, beyond what the state takes back.
+            means[..., 1:].neg_().add_(design)
+            mean = means[..., 0] + torch.einsum("bnep,bp->bne", means[..., 1:], found.estimate)
+            spread = means[..., 1:] @ found.covariance[:, None]
+            variance += (spread * means[..., 1:]).sum(-1)
+        return Smoothed(mean, variance, found.estimate, found.covariance)
+
+    def corrections(
+        self,
+        rows: Observations,
+        targets: Float[Tensor, "B N D S"],
+        readout: Float[Tensor, "E s"],
+        design: Float[Tensor, "B N E P"],
+        backend: Backend = "auto",
+    ) -> Float[Tensor, "B N E S"]:
+        """The means that `smooth` would have for S other sets of targets, from one pass."""
+        with torch.no_grad():
+            model = self._model(rows)
+            model[7] = torch.cat((targets, rows.design), -1)
+            _, gram = markov_evidence.by(backend, *model)
+            means, _, _ = markov_smooth.by(backend, *model, readout)
+            count = targets.shape[-1]
+            found = solve_weights(gram[:, count - 1 :, count - 1 :])
+            estimates = found.covariance @ gram[:, count:, :count]  # [B, P, S]
+            spread = design - means[..., count:]
+            return means[..., :count] + spread @ estimates[:, None]
+
+    def moves(self, steps: Float[Tensor, " T"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """λΔ, ωΔ, Φ, Q and P of the sums, for distinct steps."""
+        decay, turn = steps[:, None] * self.decay, steps[:, None] * self.frequency
+        if self.block is None:
+            none = self.loadings.new_zeros(len(steps), 0, 0)
+            return decay, turn, none, none, self.loadings.new_zeros(0, 0)
+        moves = self.block.moves(steps)
+        return decay, turn, moves.transition, moves.diffusion, self.block.start()
+
+    def _model(self, rows: Observations) -> list[Tensor]:
+        line = rows.timeline
+        noise = self.noise.expand(1, 1, -1)
+        noise = noise if rows.scale is None else noise * rows.scale
+        steps = line.steps.to(self.loadings)
+        own = [*self.moves(steps), self.loadings, noise]
+        return [*own, rows.columns, line.step, rows.observed]
+
+
+def solve_weights(gram: Float[Tensor, "B C C"]) -> Weights:
+    """Generalised least squares from K⁻¹ products of the columns; weights not seen stay at 0."""
+    information, moment = gram[:, 1:, 1:], gram[:, 1:, :1]
+    size = information.diagonal(dim1=1, dim2=2)
+    seen = (size > 0).to(gram)
+    scale = torch.where(size > 0, size, 1.0).sqrt()
+    # Of unit diagonal: what is tiny then is not identified, whatever its units.
+    scaled = information / (scale[:, :, None] * scale[:, None])
+    scaled = scaled + torch.diag_embed(1 - seen + _TINY * seen)
+    lower = torch.linalg.cholesky(scaled)
+    half = torch.linalg.solve_triangular(lower, moment / scale[..., None], upper=False)
+    inverse = torch.cholesky_inverse(lower) * (seen[:, :, None] * seen[:, None])
+    covariance = inverse / (scale[:, :, None] * scale[:, None])
+    estimate = (covariance @ moment)[..., 0]
+    quadratic = gram[:, 0, 0] - half.square().sum((1, 2))
+    log_det = 2 * (lower.diagonal(dim1=1, dim2=2).log() + seen * scale.log()).sum(1)
+    return Weights(estimate, covariance, quadratic, log_det, seen.sum(1))

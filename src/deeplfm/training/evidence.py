@@ -1,0 +1,131 @@
+"""Learning by evidence: Adam on the raw parameters of a Markov model, whole or by windows.
+
+    loss = -(log evidence · rows of all / rows of the window + log prior)
+
+Works like `Trainer` from outside: steps, a history, checkpoints that resume bit for bit.
+"""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from deeplfm.data import files
+from deeplfm.errors import NumericalError
+from deeplfm.models.markov_model import MarkovModel
+from deeplfm.statespace.record import Cut, Record
+from deeplfm.training.progress import Report
+from deeplfm.training.schedule import Training
+
+_STRIDE = 5.0  # raw numbers are of size 1: steps may be longer than those of weights
+_WHOLE = 3000  # rows up to which every step sees all of them
+WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
+_COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
+_FILE = "evidence.safetensors"
+
+
+@final
+class EvidenceTrainer:
+    """Trains one model on one record."""
+
+    def __init__(
+        self,
+        model: MarkovModel,
+        record: Record,
+        training: Training,
+        seed: int,
+        checkpoints: Path | None = None,
+    ) -> None:
+        self.model, self.record, self.training = model, record, training
+        self.step = 0
+        self._parameters = [raw.value for raw in model.raw()]
+        rate = _STRIDE * training.learning_rate
+        self._optimiser = torch.optim.Adam(self._parameters, lr=rate, betas=(0.9, 0.95))
+        self._generator = torch.Generator().manual_seed(seed)
+        self._records: list[list[float]] = []
+        self._folder = checkpoints
+        self._began = time.perf_counter()
+        self._spent = 0.0
+        self._whole = record.whole() if len(record.times) <= _WHOLE else None
+        self._scale: Tensor | None = None
+
+    def run(self, until: int, report: Report | None = None) -> None:
+        """Steps up to `until`; what was recorded is in `history`."""
+        self._began = time.perf_counter()
+        every = self.training.checkpoint_every
+        while self.step < until:
+            self._one_step()
+            if report is not None:
+                report(self.step, self._records[-1][1])
+            if self._folder is not None and (self.step % every == 0 or self.step == until):
+                self.save()
+
+    def history(self) -> Mapping[str, NDArray[np.float64]]:
+        """One entry per step."""
+        table = np.array(self._records).reshape(-1, len(_COLUMNS))
+        return dict(zip(_COLUMNS, table.T, strict=True))
+
+    def objective(self, cut: Cut) -> tuple[Tensor, Tensor]:
+        """The log evidence of rows, as if they were all, and the log prior."""
+        rows = cut.observed.sum() if self._whole is None else None
+        share = 1.0 if rows is None else float(self._observed() / max(1, int(rows)))
+        found = self.model.evidence(self.record, cut, backend=self.training.backend)
+        return share * found, self.model.log_prior()
+
+    def save(self) -> None:
+        """A checkpoint, whole or not at all."""
+        if self._folder is None:
+            return
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        for k, part in enumerate(self._parameters):
+            state = self._optimiser.state[part]
+            tensors |= {f"adam.{k}.{name}": state[name] for name in ("exp_avg", "exp_avg_sq")}
+        tensors["step"] = torch.tensor(self.step)
+        tensors["generator"] = self._generator.get_state()
+        tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
+        files.save_tensors(self._folder / _FILE, tensors)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint in the folder, if there is one."""
+        if self._folder is None or not (self._folder / _FILE).exists():
+            return
+        tensors = files.load_tensors(self._folder / _FILE)
+        part = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
+        self.model.load_state_dict(part)
+        self.step = int(tensors["step"])
+        self._generator.set_state(tensors["generator"])
+        self._records = tensors["records"].tolist()
+        self._spent = self._records[-1][-1] if self._records else 0.0
+        for k, parameter in enumerate(self._parameters):
+            names = ("exp_avg", "exp_avg_sq")
+            state = {name: tensors[f"adam.{k}.{name}"] for name in names}
+            self._optimiser.state[parameter] = {"step": torch.tensor(float(self.step)), **state}
+
+    def _one_step(self) -> None:
+        cut = self._whole
+        if cut is None:
+            cut = self.record.windows(_AT_ONCE, WINDOW, self._generator)
+        for group in self._optimiser.param_groups:
+            group["lr"] = _STRIDE * self.training.learning_rate_at(self.step)
+        self._optimiser.zero_grad()
+        evidence, prior = self.objective(cut)
+        loss = -(evidence + prior)
+        loss.backward()
+        if not bool(loss.isfinite()):
+            raise NumericalError(
+                "the evidence of the model must be finite; got "
+                f"{loss.item()} at step {self.step}. Check the data for extreme values."
+            )
+        self._optimiser.step()
+        self.step += 1
+        seconds = self._spent + time.perf_counter() - self._began
+        values = (float(self.step), loss.item(), evidence.item(), prior.item(), seconds)
+        self._records.append(list(values))
+
+    def _observed(self) -> int:
+        return int((~np.isnan(self.record.targets)).sum())

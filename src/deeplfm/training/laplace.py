@@ -1,0 +1,192 @@
+"""What is believed of the physics after the data: a Gaussian about the best raw parameters.
+
+    precision = Jᵀ H J + prior precision,   H = -∂² log evidence / ∂φ²,   J = ∂φ/∂ξ
+
+H is in the natural parameters φ, from differences of exact gradients; phases of modes change
+nothing that can be observed and do not move. Along directions that data say little about, the
+density is asked how far it really reaches: a parabola would believe too much of them.
+"""
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+from typing import final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from deeplfm.models.markov_model import MarkovModel
+from deeplfm.statespace.record import Cut, Record
+from deeplfm.sums import Backend
+
+_DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
+_LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
+_ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
+
+
+@final
+class Posterior(nn.Module):
+    """A Gaussian over all raw parameters of a model: mean and a factor [n, n] of its covariance."""
+
+    mean: Tensor
+    factor: Tensor
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("factor", torch.zeros(size, size, dtype=torch.float64))
+
+    def draw(self, count: int, seed: int) -> Float[Tensor, "S n"]:
+        """Draws of the raw parameters; each depends on the seed and its number alone."""
+        rows = []
+        for k in range(count):
+            generator = np.random.default_rng((seed % 2**64, k))
+            rows.append(torch.tensor(generator.standard_normal(len(self.mean))))
+        noise = torch.stack(rows)
+        return self.mean + noise @ self.factor.mT
+
+
+def flat_parameters(model: MarkovModel) -> Float[Tensor, " n"]:
+    """All raw parameters in one row."""
+    return torch.cat([raw.value.detach().reshape(-1) for raw in model.raw()])
+
+
+def set_flat(model: MarkovModel, values: Float[Tensor, " n"]) -> None:
+    """The opposite."""
+    first = 0
+    with torch.no_grad():
+        for raw in model.raw():
+            count = raw.value.numel()
+            raw.value.copy_(values[first : first + count].view_as(raw.value))
+            first += count
+
+
+def fit_posterior(
+    model: MarkovModel,
+    record: Record,
+    seed: int,
+    backend: Backend = "auto",
+) -> Posterior:
+    """The Gaussian about the parameters that a model has now."""
+    cut, share = curvature_rows(record, seed)
+    curvature = share * _curvature(model, record, cut, backend)
+    jacobian = _jacobian(model)
+    prior = torch.cat(
+        [torch.full((raw.value.numel(),), raw.spread**-2).double() for raw in model.raw()]
+    )
+    # Where the evidence is not concave it says nothing about how far a parameter is known.
+    values, vectors = torch.linalg.eigh(curvature)
+    half = (vectors * values.clamp(min=0).sqrt()).mT @ jacobian
+    precision = half.mT @ half + torch.diag(prior)
+    values, vectors = torch.linalg.eigh(precision)
+    posterior = Posterior(len(prior))
+    posterior.mean.copy_(flat_parameters(model))
+    factor = _without_turns(model, vectors * values.clamp(min=1e-12).rsqrt())
+    loose = torch.nonzero((values < _LOOSE) & (factor.norm(dim=0) > 1e-9))[:, 0]
+    posterior.factor.copy_(factor)
+    posterior.factor[:, loose] *= _reach(model, record, cut, share, factor[:, loose], backend)
+    return posterior
+
+
+def _reach(
+    model: MarkovModel, record: Record, cut: Cut, share: float, ways: Tensor, backend: Backend
+) -> Float[Tensor, " k"]:
+    """How far each way may be gone, 1 at most, so that the log density falls by 1/2."""
+    centre = flat_parameters(model)
+
+    def falls(columns: list[int]) -> list[float]:
+        own = copy.deepcopy(model)
+
+        def density(values: Tensor) -> float:
+            set_flat(own, values)
+            with torch.no_grad():
+                found = share * own.evidence(record, cut, backend=backend) + own.log_prior()
+            return float(found)
+
+        top = density(centre)
+        pairs = ((centre + ways[:, k], centre - ways[:, k]) for k in columns)
+        return [top - (density(one) + density(other)) / 2 for one, other in pairs]
+
+    workers = max(1, torch.get_num_threads())
+    shares = [list(range(k, ways.shape[1], workers)) for k in range(workers)]
+    found = torch.zeros(ways.shape[1], dtype=torch.float64)
+    with ThreadPoolExecutor(workers) as pool:
+        for columns, values in zip(shares, pool.map(falls, shares), strict=True):
+            found[columns] = torch.tensor(values, dtype=torch.float64)
+    found = torch.where(found.isfinite(), found, 1e6)
+    return (0.5 / found.clamp(min=0.5)).sqrt()
+
+
+def curvature_rows(record: Record, seed: int) -> tuple[Cut, float]:
+    """The rows that the curvature is taken from, and how many times as many there are."""
+    if len(record.times) <= _ROWS:
+        return record.whole(), 1.0
+    generator = torch.Generator().manual_seed(seed)
+    length = min(1000, _ROWS)
+    cut = record.windows(_ROWS // length, length, generator)
+    everything = float((~np.isnan(record.targets)).sum())
+    return cut, everything / max(1.0, float(cut.observed.sum()))
+
+
+def _curvature(
+    model: MarkovModel, record: Record, cut: Cut, backend: Backend
+) -> Float[Tensor, "m m"]:
+    natural = {name: value.detach() for name, value in model.natural().items()}
+    centre = torch.cat([value.reshape(-1) for value in natural.values()])
+
+    def gradient(values: Tensor) -> Tensor:
+        values = values.clone().requires_grad_()
+        given, first = {}, 0
+        for name, value in natural.items():
+            given[name] = values[first : first + value.numel()].view_as(value)
+            first += value.numel()
+        found = model.evidence(record, cut, given, backend=backend)
+        (by,) = torch.autograd.grad(found, values)
+        return by
+
+    def row(k: int) -> Tensor:
+        moved = centre.clone()
+        moved[k] += _DIFFERENCE
+        return gradient(moved)
+
+    at = gradient(centre)
+    # Threads: a row is one call of compiled code, that leaves the interpreter to others.
+    with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
+        rows = list(pool.map(row, range(len(centre))))
+    found = -(torch.stack(rows) - at) / _DIFFERENCE
+    return (found + found.mT) / 2
+
+
+def _jacobian(model: MarkovModel) -> Float[Tensor, "m n"]:
+    """∂φ/∂ξ."""
+    raw = [raw.value for raw in model.raw()]
+    flat = torch.cat([value.reshape(-1) for value in model.natural().values()])
+    rows = torch.autograd.grad(
+        flat, raw, torch.eye(len(flat), dtype=flat.dtype), is_grads_batched=True, allow_unused=True
+    )
+    parts = [
+        flat.new_zeros(len(flat), value.numel()) if row is None else row.reshape(len(flat), -1)
+        for row, value in zip(rows, raw, strict=True)
+    ]
+    return torch.cat(parts, 1)
+
+
+def _without_turns(model: MarkovModel, factor: Tensor) -> Tensor:
+    """The factor without what only shifts the phase of a mode."""
+    if model.bank is None:
+        return factor
+    tangents = []
+    count = len(model.bank.log_decay)
+    turned = {id(part): turn for part, turn in model.bank.turns()}
+    for k in range(count):
+        parts = []
+        for raw in model.raw():
+            part = torch.zeros_like(raw.value)
+            if id(raw.value) in turned:
+                part[:, k] = turned[id(raw.value)][:, k]
+            parts.append(part.detach().reshape(-1))
+        tangent = torch.cat(parts)
+        tangents.append(tangent / tangent.norm().clamp(min=1e-12))
+    turns = torch.stack(tangents, 1)
+    return factor - turns @ (turns.mT @ factor)
