@@ -128,12 +128,12 @@ def covariance(block: LinearBlock, elapsed: np.ndarray, stationary: bool) -> np.
     start = block.start().numpy()
     clipped = elapsed if stationary else np.maximum(elapsed, 0)
     for i, early in enumerate(clipped):
-        since = torch.tensor([0.0 if stationary else early]).double()
+        since = torch.tensor([0.0 if stationary else early], dtype=torch.float64)
         phi, noise = block.transition(since).numpy()[0], block.diffusion(since).numpy()[0]
         here = start if stationary else phi @ start @ phi.T + noise
         for j, late in enumerate(clipped):
             if late >= early:
-                step = torch.tensor([late - early]).double()
+                step = torch.tensor([late - early], dtype=torch.float64)
                 cross = here @ block.transition(step).numpy()[0].T
                 result[:, i, :, j] = cross
                 result[:, j, :, i] = cross.T

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from impulses import draw_impulses
 from linear_blocks import integrated_walk, ornstein_uhlenbeck, side_by_side, walk
@@ -21,8 +21,8 @@ def paths(
 ) -> PriorPaths:
     given = {"origin": 0.0, "scale": 1.0} | arguments
     return PriorPaths(
-        torch.tensor(decay).double(),
-        torch.tensor(frequency).double(),
+        torch.tensor(decay, dtype=torch.float64),
+        torch.tensor(frequency, dtype=torch.float64),
         None,
         num_samples=samples,
         seed=int(given.get("seed", 0)),
@@ -33,8 +33,8 @@ def paths(
 
 def mixed(samples: int, seed: int = 0, origin: float = 0.0, scale: float = 1.0) -> PriorPaths:
     """Oscillators of many speeds, and a block of a level, a walk and an integrated walk."""
-    decay = torch.tensor([1e-6, 0.3, 1.0, 1e3, 0.0]).double()
-    frequency = torch.tensor([3.0, 50.0, 0.0, 1e4, 7.0]).double()
+    decay = torch.tensor([1e-6, 0.3, 1.0, 1e3, 0.0], dtype=torch.float64)
+    frequency = torch.tensor([3.0, 50.0, 0.0, 1e4, 7.0], dtype=torch.float64)
     block = side_by_side(ornstein_uhlenbeck(2.0), walk(), integrated_walk())
     return PriorPaths(
         decay, frequency, block, num_samples=samples, seed=seed, origin=origin, scale=scale
@@ -57,6 +57,7 @@ TIMES = st.lists(
 )
 
 
+@settings(max_examples=40)
 @given(st.floats(-6, 3), st.floats(-50, 50), st.floats(-2, 2), st.floats(-10, 10), TIMES)
 def test_the_covariance_is_exact(
     log_decay: float, frequency: float, log_scale: float, origin: float, times: list[float]
@@ -103,6 +104,7 @@ def test_increments_are_those_of_a_markov_state() -> None:
     assert abs(np.mean(noise * z[:, :-1].conj())) < 5 * 2 / np.sqrt(count)
 
 
+@settings(max_examples=10)
 @given(st.integers(0, 2**32), st.floats(-5, 5), st.floats(-1, 2))
 def test_a_path_agrees_with_itself(seed: int, origin: float, log_scale: float) -> None:
     rng = np.random.default_rng(seed)
@@ -115,8 +117,8 @@ def test_a_path_agrees_with_itself(seed: int, origin: float, log_scale: float) -
     assert (again(at[subset])[..., :10] == states[:, subset, :10]).all()
     # Blocks ask for steps by the batch, whose rounding may depend on the others of a batch.
     torch.testing.assert_close(again(at[subset]), states[:, subset], rtol=1e-12, atol=1e-12)
-    one_by_one = torch.cat([drawn(at[i : i + 1]) for i in range(len(at))], 1)
-    torch.testing.assert_close(one_by_one, states, rtol=1e-12, atol=1e-12)
+    for i in subset[:3]:
+        torch.testing.assert_close(drawn(at[[i]])[:, 0], states[:, i], rtol=1e-12, atol=1e-12)
     assert not (mixed(3, seed + 1, origin, 10.0**log_scale)(at)[..., :4] == states[..., :4]).any()
 
 

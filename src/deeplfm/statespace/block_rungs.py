@@ -7,7 +7,7 @@
 Matrices are divided by standard deviations first, so steps may be as small as they like.
 """
 
-from typing import NamedTuple, Protocol, final
+from typing import NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ _STATIONARY = 1e-8  # change of a covariance, relative to it, that is rounding
 _SINGULAR = 1e-12  # eigenvalues of a correlation below this are rounding
 
 
+@runtime_checkable
 class Block(Protocol):
     """A linear SDE of M states: what it does over steps, and its covariance at the origin."""
 

@@ -40,8 +40,10 @@ class PriorPaths:
             the scale divided by a power of two, exactly.
 
     >>> import numpy as np, torch
-    >>> paths = PriorPaths(torch.tensor([0.1]).double(), torch.tensor([6.0]).double(), None,
-    ...                    num_samples=3, seed=0, origin=0.0, scale=10.0)
+    >>> decay, frequency = torch.tensor([[0.1], [6.0]], dtype=torch.float64)
+    >>> paths = PriorPaths(
+    ...     decay, frequency, None, num_samples=3, seed=0, origin=0.0, scale=10.0
+    ... )
     >>> states = paths(np.array([0.5, -7.0, 1e4]))
     >>> states.shape
     torch.Size([3, 3, 2])
