@@ -11,10 +11,13 @@ N = 200_000
 
 def test_mix_is_that_of_splitmix64() -> None:
     # The first three numbers of the published generator, seed 1234567.
-    golden, published = 0x9E3779B97F4A7C15, (
-        6457827717110365317,
-        3203168211198807973,
-        9817491932198370423,
+    golden, published = (
+        0x9E3779B97F4A7C15,
+        (
+            6457827717110365317,
+            3203168211198807973,
+            9817491932198370423,
+        ),
     )
     states = np.array([(1234567 + golden * k) % 2**64 for k in (1, 2, 3)], dtype=np.uint64)
     assert tuple(mix(states).tolist()) == published

@@ -52,6 +52,7 @@ class BlockPaths:
         self.block = block
         self.ladder = ladder
         self.scale = scale
+        self._whole: dict[int, Bridges] = {}  # of intervals that were asked for
         samples = np.arange(num_samples)
         self.bits = path_bits(seed, samples, offset + ladder.states[:, None])  # [M, S]
 
@@ -78,15 +79,17 @@ class BlockPaths:
     def _ends(self, label: int) -> Bridges:
         """The one bridge over a whole interval, reached forwards from the first state."""
         none = np.zeros(1, dtype=np.int64)
-        begin = _apply(self.ladder.start, self._normals(FIRST_STATE, 0, none))
         first = -1 - BEFORE if self.ladder.stationary else 0
-        for between in range(first, label + 1):
-            step = self.ladder[doublings(between)]
-            missing = _apply(step.root, self._normals(between, 0, none))
-            if between == label:
-                break
-            begin = _apply(step.transition, begin) + missing
-        return Bridges(begin, missing)
+        for between in range(max(self._whole, default=first - 1) + 1, label + 1):
+            if between == first:
+                begin = _apply(self.ladder.start, self._normals(FIRST_STATE, 0, none))
+            else:
+                last = self._whole[between - 1]
+                begin = _apply(self.ladder[doublings(between - 1)].transition, last.begin)
+                begin += last.missing
+            root = self.ladder[doublings(between)].root
+            self._whole[between] = Bridges(begin, _apply(root, self._normals(between, 0, none)))
+        return self._whole[label]
 
     def _bridge(self, interval: Interval) -> Float[np.ndarray, "M S n"]:
         """The states at the times of one interval."""

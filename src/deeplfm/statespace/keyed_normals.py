@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt64
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # an odd number: keys 0, 1, … go far apart
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+_SHIFTS, _LAST_SHIFT = (np.uint64(30), np.uint64(27)), np.uint64(31)
 _PATHS = 2**40  # where other numbers have their count of keys
 _ANGLE_BITS = np.uint64(12)
 _LAST_ANGLE = np.uint64(2**12 - 1)
@@ -24,15 +24,17 @@ _COSINES, _SINES = np.cos(_ANGLES), np.sin(_ANGLES)
 
 
 def mix(numbers: UInt64[np.ndarray, "*shape"]) -> UInt64[np.ndarray, "*shape"]:
-    """Every bit of the result depends on every bit of the number; one to one. In place."""
+    """Every bit of the result depends on every bit of the number; one to one.
+
+    In place, of arrays with dimensions: numpy warns where a single number overflows.
+    """
     shifted = np.empty_like(numbers)
-    with np.errstate(over="ignore"):  # of numbers without dimensions, where numpy would warn
-        for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-            np.right_shift(numbers, shift, out=shifted)
-            np.bitwise_xor(numbers, shifted, out=numbers)
-            np.multiply(numbers, factor, out=numbers)
-        np.right_shift(numbers, _SHIFTS[2], out=shifted)
+    for shift, factor in zip(_SHIFTS, _FACTORS, strict=True):
+        np.right_shift(numbers, shift, out=shifted)
         np.bitwise_xor(numbers, shifted, out=numbers)
+        np.multiply(numbers, factor, out=numbers)
+    np.right_shift(numbers, _LAST_SHIFT, out=shifted)
+    np.bitwise_xor(numbers, shifted, out=numbers)
     return numbers
 
 
