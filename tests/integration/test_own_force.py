@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 
 import deeplfm as dlfm
-from deeplfm.forces import ForceKernel, ForcePrior
+from deeplfm.forces import ForceKernel, ForcePrior, MarkovForce
 from deeplfm.layers import FourierLayer, InducingLayer
 from deeplfm.models import Recipe
 from deeplfm.randomness import normal
+from deeplfm.statespace import DrivenODE
 
 
 @dlfm.register
@@ -43,6 +44,13 @@ class Matern32(ForceKernel):
         pairs = zip(weights / weights.sum(), np.sqrt(v / 3), strict=True)
         return tuple((float(weight), float(scale)) for weight, scale in pairs)
 
+    def markov_state(self, lengthscale: Tensor) -> MarkovForce:
+        """x' = -λx + noise, y' = λ(x - y) and u = √2 y: white noise through two equal poles."""
+        rate = math.sqrt(3) / lengthscale.double()
+        chain = torch.tensor([[-1.0, 0.0], [1.0, -1.0]], dtype=torch.float64)
+        noise, last = torch.eye(2, dtype=torch.float64)
+        return MarkovForce(rate[..., None, None] * chain, noise, 2 * rate, math.sqrt(2) * last)
+
 
 def test_the_mixture_is_the_kernel() -> None:
     r = torch.linspace(0, 8, 200, dtype=torch.float64)
@@ -51,6 +59,15 @@ def test_the_mixture_is_the_kernel() -> None:
     torch.testing.assert_close(
         torch.as_tensor(mixed), Matern32().correlation(r**2), atol=1e-6, rtol=0
     )
+
+
+def test_its_state_has_its_covariance() -> None:
+    one = torch.ones(1, 1, dtype=torch.float64)
+    block = DrivenODE(dlfm.NoDynamics(), one, 0.6 * one[0], force=Matern32())
+    lags = torch.linspace(0, 4, 30, dtype=torch.float64)
+    covariance = block.forces @ block.transition(lags) @ block.start() @ block.forces.mT
+    wanted = Matern32().correlation((lags / 0.6) ** 2)
+    torch.testing.assert_close(covariance.flatten(), wanted, atol=1e-12, rtol=0)
 
 
 def test_draws_have_its_covariance() -> None:

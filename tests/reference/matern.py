@@ -1,8 +1,9 @@
-"""Covariances of ODEs driven by a Matérn force, by double Gauss-Legendre split where k has its kink.
+"""Covariances of ODEs driven by a Matérn force, by double Gauss-Legendre split at the kink of k.
 
 Relative accuracy about 1e-11 for rates and frequencies up to 3 and lengthscales above 0.4.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -23,11 +24,9 @@ def matern(r: Any, order: float) -> Any:
 def _pieces(low: float, high: float, kinks: list[float]) -> tuple[Any, Any]:
     """Nodes and weights on [low, high], with no panel across a kink."""
     ends = sorted({low, high, *(kink for kink in kinks if low < kink < high)})
-    rules = [
-        _rule(a, b, max(1, math.ceil((b - a) / PANEL)))
-        for a, b in zip(ends[:-1], ends[1:], strict=True)
-    ]
-    return tuple(np.concatenate(parts) for parts in zip(*rules, strict=True))  # type: ignore[return-value]
+    rules = [_rule(a, b, max(1, math.ceil((b - a) / PANEL))) for a, b in itertools.pairwise(ends)]
+    nodes, weights = zip(*rules, strict=True)
+    return np.concatenate(nodes), np.concatenate(weights)
 
 
 def matern_covariance(

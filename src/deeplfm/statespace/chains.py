@@ -1,4 +1,4 @@
-"""An ODE as a chain of filters, one per factor of its polynomial, each passing a constant unchanged.
+"""An ODE as a chain of filters, one per factor of its polynomial, that pass a constant unchanged.
 
     p + a:            x' = a (input - x)
     (p + α)² - q:     x' = ω v,   v' = ω (input - x) - 2αv,   ω² = α² - q
@@ -10,6 +10,7 @@ units of time are, and real poles give a chain without a negative coupling: noth
 from collections.abc import Sequence
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -142,7 +143,8 @@ def _rows(dynamics: Dynamics, outputs: int | None) -> list[OutputODE]:
             f"Re s = {worst:g}. Change its coefficients, or use a Fourier or inducing layer."
         )
     factors = dynamics.factors
-    shape = torch.broadcast_shapes(*(part.shape for factor in factors for part in factor))
+    # As torch.broadcast_shapes, which would import half a second of symbolic algebra.
+    shape = np.broadcast_shapes(*(tuple(part.shape) for factor in factors for part in factor))
     if shape != () and (len(shape) != 2 or shape[1] != 1):
         raise InputError(
             "parameters of a Green's function over time must be numbers or [D, 1]; got "

@@ -75,7 +75,7 @@ def _answer(
     moves = system.transitions(steps)
     start = moments.new_zeros(wiring.size - 2, drive.shape[2])
     if memory == "infinite":  # filters that pass a constant unchanged stand at it, velocities at 0
-        positions = [i for i in (*system.singles[2:], *system.pairs)]
+        positions = (*system.singles[2:], *system.pairs)
         still = torch.zeros_like(start[:, 0])
         still[[i - 2 for i in positions]] = 1.0
         start = still[:, None] * drive[0, 1]

@@ -63,7 +63,7 @@ class RandomWalk(Block):
 class IntegratedWalk(Block):
     """Local linear trends, whose slopes are random walks of variance `rate` [K] per unit of time.
 
-    The states are the value and the slope of each in turn, M = 2K; `values` [K, M] reads the values.
+    The states are value and slope of each in turn, M = 2K; `values` [K, M] reads the values.
     """
 
     def __init__(self, rate: Float[Tensor, " K"]) -> None:

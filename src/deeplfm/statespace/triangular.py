@@ -136,8 +136,8 @@ def _largest(levels: Tensor) -> float:
 def _short(system: TriangularSystem, length: Tensor, with_noise: bool) -> tuple[Tensor, Tensor]:
     """Φ and Q of steps so short that the series of e^{Fh} needs a few terms.
 
-    Q = Σ_j w_j g(s_j) g(s_j)ᵀ with g = e^{Fs} L: a sum of squares, so its diagonal is as exact as g,
-    and g is as exact as its first term. Units of 1/fastest keep powers in range.
+    Q = Σ_j w_j g(s_j) g(s_j)ᵀ with g = e^{Fs} L: a sum of squares, so its diagonal is as exact as
+    g, and g is as exact as its first term. Units of 1/fastest keep powers in range.
     """
     size, unit = system.size, system.fastest() or 1.0
     scaled = system.feedback / unit
