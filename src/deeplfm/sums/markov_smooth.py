@@ -3,7 +3,7 @@
     mean z'(m + P r),   variance z'P z - (P z)'R(P z),   weights u = K^{-1} y of the entries
 
 The model and its arguments are those of `markov_evidence`. r and R say what later rows add
-(Bryson and Frazier): nothing is inverted. No gradients.
+(Bryson and Frazier), m and P what those up to it did: nothing is inverted. No gradients.
 """
 
 import torch
@@ -40,16 +40,22 @@ def markov_smooth(
     for row in range(rows):
         if row:
             passed.predict(step[:, row])
-        predicted = (passed.mean, passed.covariance)
         entries = list(passed.observe(noise[:, row], targets[:, row], observed[:, row]))
-        seen.append((*predicted, entries))
+        seen.append((passed.mean, passed.covariance, entries))
     mean = decay.new_zeros(series, rows, len(readout), columns)
     variance = decay.new_zeros(series, rows, len(readout))
     weights = torch.zeros_like(targets)
     later = decay.new_zeros(series, columns, loadings.shape[1])
     precision = decay.new_zeros(series, loadings.shape[1], loadings.shape[1])
     for row in reversed(range(rows)):
-        mean_before, covariance, entries = seen[row]
+        filtered, covariance, entries = seen[row]
+        # Before this row's entries are taken in: with the prediction instead of what is filtered, a
+        # variance as small as the noise would be the difference of two large numbers.
+        spread = readout @ covariance
+        mean[:, row] = readout @ filtered.mT + spread @ later.mT
+        after = torch.einsum("bes,es->be", spread, readout)
+        after = after - torch.einsum("bes,bst,bet->be", spread, precision, spread)
+        variance[:, row] = after.clamp(min=0)
         present = [d for d in range(outputs) if observed[:, row, d].any()]
         for d, entry in reversed(list(zip(present, entries, strict=True))):
             u = (entry.error - torch.einsum("bs,bcs->bc", entry.gain, later)) / entry.variance[:, 0]
@@ -59,12 +65,6 @@ def markov_smooth(
             keep = keep - h[:, :, None] * entry.gain[:, None] / entry.variance
             precision = keep @ precision @ keep.mT + h[:, :, None] * h[:, None] / entry.variance
             weights[:, row, d] = u * entry.observed[:, None]
-        smoothed = mean_before + later @ covariance
-        mean[:, row] = torch.einsum("es,bcs->bec", readout, smoothed)
-        spread = readout @ covariance
-        after = (spread @ readout.mT).diagonal(dim1=1, dim2=2)
-        after = after - torch.einsum("bes,bst,bet->be", spread, precision, spread)
-        variance[:, row] = after.clamp(min=0)
         if row:
             phi = passed.transition[step[:, row].long()]
             later, precision = later @ phi, phi.mT @ precision @ phi

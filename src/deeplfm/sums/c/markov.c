@@ -47,6 +47,8 @@ long row_size(const Shared *of) {
 
 double *lay_out(const Shared *of, Row *row, double *memory) {
     long ld = of->ld;
+    /* What pads rows and columns is never written, and NaN of another call times 0 is NaN. */
+    memset(memory, 0, row_size(of) * sizeof(double));
     row->P = memory;
     row->m = row->P + ld * ld;
     row->gain = row->m + ld * of->C;
