@@ -105,7 +105,9 @@ def _row_covariance(of: Series, states: Sequence[Any], z: Any, z2: Any, i: int, 
     between = [int(step) for step in of.step[0, j + 1 : i + 1]]
     total = mp.mpf(0)
     for k in range(oscillators):
-        decay, turn = (mp.fsum(mp.mpf(float(p[s, k])) for s in between) for p in (of.decay, of.turn))
+        decay, turn = (
+            mp.fsum(mp.mpf(float(p[s, k])) for s in between) for p in (of.decay, of.turn)
+        )
         a, a2 = (mp.mpc(float(one[k]), float(one[oscillators + k])) for one in (z, z2))
         total += mp.re(mp.conj(a) * a2 * mp.exp(mp.mpc(-decay, turn)))
     back = mp.matrix(z[2 * oscillators :].tolist() or [0]).T
