@@ -38,8 +38,8 @@ def test_an_oscillator_is_a_block_of_two_states() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_the_covariance_is_that_of_the_two_sums() -> None:
-    """The lag is on the output that comes later: Re(ā_1 a_2 e^{jωτ}) = sin for a = (1, j)."""
+def test_a_lag_is_of_the_later_output() -> None:
+    """Re(ā_1 a_2 e^{jωτ}) with a = (1, j) is -sin ωτ."""
     of = on_a_line([0.0], [0.7], [1.0, 1.0], 1.0)
     z = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     found = covariances(of, 0, z)
