@@ -57,8 +57,9 @@ def check_states(
 
 
 def fits_c(*arguments: Tensor) -> bool:
-    """Whether the compiled kernel has room for as many outputs."""
-    return len(arguments[5]) <= MOST_OUTPUTS
+    """Whether the compiled kernel has room for as many outputs, and anything to do at all."""
+    loadings, targets = arguments[5], arguments[7]
+    return len(loadings) <= MOST_OUTPUTS and loadings.numel() > 0 and targets.numel() > 0
 
 
 class Entry(NamedTuple):
