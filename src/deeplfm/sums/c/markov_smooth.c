@@ -59,12 +59,13 @@ static bool smooth_series(const void *argument, int b) {
             Row *row = rows + t - from;
             double *weights = job->weights + ((long)b * N + t) * D * C;
             if (E > 0) read_out(of, b, t, row, &later, x + (t - from) * C * ld, Pz, RPz);
+            int step = t > 0 ? job->step[(long)b * N + t] : -1;
             use_entries(of, row, &later);
-            finish_row(of, row, &later);
+            finish_row(of, step, row, &later);
             memset(weights, 0, (long)D * C * sizeof(double));
             for (int j = 0; j < row->count; j++)
                 memcpy(weights + row->entry[j] * C, later.u + j * C, C * sizeof(double));
-            if (t > 0) step_back(of, job->step[(long)b * N + t], &later);
+            if (t > 0) step_back(of, step, &later);
             if (t % 16 == 0) mirror(of, later.R);
         }
     }
