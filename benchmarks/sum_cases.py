@@ -184,6 +184,30 @@ def divergence(outputs: int, inputs: int) -> Callable[[Maker], tuple[Any, ...]]:
     return make
 
 
+def markov(
+    rows: int, outputs: int, oscillators: int, *, smooth: bool = False
+) -> Callable[..., Any]:
+    """One record at even steps, all of it observed, whose physics is learnt; or smoothed."""
+
+    def make(m: Maker) -> tuple[Any, ...]:
+        nothing = torch.zeros(1, 0, 0, dtype=m.dtype, device=m.device)
+        model = (
+            m.rand(1, oscillators, low=0.001, high=0.1),
+            m.rand(1, oscillators, low=0.0, high=3.0),
+            nothing,
+            nothing,
+            nothing[0],
+            m.rand(outputs, 2 * oscillators),
+            m.rand(1, 1, outputs, low=0.1),
+            m.rand(1, rows, outputs, 1, learn=False),
+            torch.zeros(1, rows, dtype=torch.int32, device=m.device),
+            torch.ones(1, rows, outputs, dtype=torch.bool, device=m.device),
+        )
+        return (*model, model[5]) if smooth else model
+
+    return make
+
+
 FIRST, SECOND, APPROXIMATE = dlfm.FirstOrder(3.0), dlfm.SecondOrder(2.0, 9.0), {"approximate": True}
 F64 = torch.float64
 CASES: dict[str, Case] = {
@@ -222,5 +246,11 @@ CASES: dict[str, Case] = {
     "physio, density": Case(sums.gaussian_density, density(1000, 3)),
     "toy, density": Case(sums.gaussian_density, density(500, 1)),
     "physio, frequencies": Case(sums.frequency_kl, divergence(3, 4)),
+    "1000 × 3, 30 oscillators": Case(
+        sums.markov_evidence, markov(1000, 3, 30), F64, devices=("cpu",)
+    ),
+    "1000 × 3, 30 oscillators, smoothed": Case(
+        sums.markov_smooth, markov(1000, 3, 30, smooth=True), F64, gradients=False, devices=("cpu",)
+    ),
 }
 CASES["1000 rows"].options.update(APPROXIMATE)

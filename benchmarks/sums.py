@@ -160,6 +160,7 @@ def main() -> None:
     parser.add_argument("results", nargs="*", type=Path, help="with --page: what was measured")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", nargs="*", help="these shapes; others in --out stay as they are")
     parser.add_argument("--smoke", action="store_true", help="one round of a few cases")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--page", type=Path)
@@ -172,6 +173,10 @@ def main() -> None:
     if options.smoke:
         names = ["toy, waves", "50 inducing points", "physio, layer 1"]
     rows = []
+    if options.only:
+        names = [name for name in names if name in options.only]
+        known = json.loads(options.out.read_text()) if options.out is not None else []
+        rows = [row for row in known if row["shape"] not in names]
     for name in names:
         rows += measured(name, CASES[name], options.device, 1 if options.smoke else options.rounds)
         for row in rows[-8:]:

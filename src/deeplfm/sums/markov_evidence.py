@@ -7,55 +7,12 @@
 C columns of targets share one filter: data, and functions whose weights are unknown.
 """
 
-from typing import Any
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from deeplfm.errors import InputError
 from deeplfm.sums.candidate import sum_with
-
-MOST_OUTPUTS = 64  # of a series: room that a compiled kernel has for the entries of a row
-
-
-def check_states(
-    decay: Tensor,
-    turn: Tensor,
-    transition: Tensor,
-    diffusion: Tensor,
-    start: Tensor,
-    loadings: Tensor,
-    noise: Tensor,
-    targets: Tensor,
-    step: Tensor,
-    observed: Tensor,
-    *_: Any,
-) -> None:
-    """The number of states, and that every step is one of those given."""
-    states = 2 * decay.shape[1] + transition.shape[1]
-    if loadings.shape[1] != states:
-        raise InputError(
-            f"loadings of a state with {decay.shape[1]} oscillators and {transition.shape[1]} "
-            f"others must be [D, {states}]; got {list(loadings.shape)}. Pass one per state."
-        )
-    if step.dtype != torch.int32 or observed.dtype != torch.bool:
-        raise InputError(
-            f"step must be int32 and observed bool; got {step.dtype} and {observed.dtype}. "
-            "Convert them with .to(…)."
-        )
-    if step.device != decay.device or observed.device != decay.device:
-        raise InputError(
-            f"step and observed must be on {decay.device}; got {step.device} and "
-            f"{observed.device}. Convert them with .to(…)."
-        )
-    if decay.device.type == "cpu" and step.numel():
-        low, high = int(step.min()), int(step.max())
-        if low < 0 or high >= len(decay):
-            raise InputError(
-                f"step must number the {len(decay)} steps that are given, from 0; got {low} to "
-                f"{high}. Take the inverse of torch.unique."
-            )
+from deeplfm.sums.markov_filter import Filter, check_states, fits_c
 
 
 @sum_with(check_states)
@@ -76,8 +33,6 @@ def markov_evidence(
     decay and turn are λΔ and ωΔ. The first step of a series is not used: it starts at rest, the
     oscillators stationary and w with the covariance `start`.
     """
-    from deeplfm.sums.markov_smooth import Filter
-
     series, rows, _, columns = targets.shape
     filtered = Filter(decay, turn, transition, diffusion, start, loadings, series, columns)
     noise = noise.expand(series, rows, -1)
@@ -96,11 +51,6 @@ def _by_c(*arguments: Tensor) -> tuple[Tensor, Tensor]:
     from deeplfm.sums.c.markov import markov_evidence as compiled
 
     return compiled(*arguments)
-
-
-def fits_c(*arguments: Tensor) -> bool:
-    """Whether the compiled kernel has room for as many outputs."""
-    return len(arguments[5]) <= MOST_OUTPUTS
 
 
 markov_evidence.add("c", _by_c, fits=fits_c, dtype=torch.float64)

@@ -3,94 +3,15 @@
     mean z'(m + P r),   variance z'P z - (P z)'R(P z),   weights u = K^{-1} y of the entries
 
 The model and its arguments are those of `markov_evidence`. r and R say what later rows add
-(Bryson and Frazier): nothing is inverted. No gradients.
+(Bryson and Frazier), m and P what those up to it did: nothing is inverted. No gradients.
 """
-
-from collections.abc import Iterator
-from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.sums.candidate import sum_with
-from deeplfm.sums.markov_evidence import check_states, fits_c
-
-
-class Entry(NamedTuple):
-    """What one output of a row told the filter, for B series; nothing where it was missing."""
-
-    loading: Float[Tensor, "s"]
-    gain: Float[Tensor, "B s"]
-    variance: Float[Tensor, "B 1 1"]
-    log_variance: Float[Tensor, "B"]
-    error: Float[Tensor, "B C"]
-    observed: Float[Tensor, "B"]
-
-
-@final
-class Filter:
-    """Mean [B, C, s] and covariance [B, s, s] of the state, moved along the rows."""
-
-    def __init__(
-        self,
-        decay: Tensor,
-        turn: Tensor,
-        transition: Tensor,
-        diffusion: Tensor,
-        start: Tensor,
-        loadings: Tensor,
-        series: int,
-        columns: int,
-    ) -> None:
-        oscillators, dense = decay.shape[1], len(start)
-        cosine, sine = (-decay).exp() * turn.cos(), (-decay).exp() * turn.sin()
-        spread = -torch.expm1(-2 * decay)
-        corner = (0, 2 * oscillators)  # of the dense block
-        blocks = torch.cat(
-            (
-                torch.cat((torch.diag_embed(cosine), torch.diag_embed(-sine)), 2),
-                torch.cat((torch.diag_embed(sine), torch.diag_embed(cosine)), 2),
-            ),
-            1,
-        )
-        pad = torch.nn.functional.pad
-        self.transition = pad(blocks, (0, dense, 0, dense)) + pad(transition, corner[::-1] * 2)
-        noise = torch.diag_embed(torch.cat((spread, spread), 1))
-        self.diffusion = pad(noise, (0, dense, 0, dense)) + pad(diffusion, corner[::-1] * 2)
-        ones = torch.cat((decay.new_ones(2 * oscillators), decay.new_zeros(dense)))
-        first = torch.diag(ones) + pad(start, corner[::-1] * 2)
-        self.loadings = loadings
-        self.covariance = first.expand(series, -1, -1)
-        self.mean = decay.new_zeros(series, columns, len(first))
-
-    def predict(self, step: Int[Tensor, "B"]) -> None:
-        """To the next row, by the given steps."""
-        phi = self.transition[step.long()]
-        self.mean = self.mean @ phi.mT
-        moved = phi @ self.covariance @ phi.mT + self.diffusion[step.long()]
-        self.covariance = (moved + moved.mT) / 2
-
-    def observe(
-        self,
-        noise: Float[Tensor, "B D"],
-        targets: Float[Tensor, "B D C"],
-        observed: Bool[Tensor, "B D"],
-    ) -> Iterator[Entry]:
-        """Use the entries of a row, one after the other."""
-        for d, loading in enumerate(self.loadings):
-            if not observed[:, d].any():
-                continue
-            seen = observed[:, d].to(loading.dtype)
-            gain = (self.covariance @ loading) * seen[:, None]
-            # A missing entry has v = 1 and no error: it adds nothing anywhere.
-            variance = torch.where(observed[:, d], (gain @ loading).clamp(min=0) + noise[:, d], 1.0)
-            error = (targets[:, d] - self.mean @ loading) * seen[:, None]
-            at = variance[:, None, None]
-            scaled = gain / variance.sqrt()[:, None]
-            self.mean = self.mean + error[:, :, None] * gain[:, None] / at
-            self.covariance = self.covariance - scaled[:, :, None] * scaled[:, None]
-            yield Entry(loading, gain, at, variance.log(), error, seen)
+from deeplfm.sums.markov_filter import Entry, Filter, check_states, fits_c
 
 
 @sum_with(check_states)
@@ -119,16 +40,22 @@ def markov_smooth(
     for row in range(rows):
         if row:
             passed.predict(step[:, row])
-        before = (passed.mean, passed.covariance)
         entries = list(passed.observe(noise[:, row], targets[:, row], observed[:, row]))
-        seen.append((*before, entries))
+        seen.append((passed.mean, passed.covariance, entries))
     mean = decay.new_zeros(series, rows, len(readout), columns)
     variance = decay.new_zeros(series, rows, len(readout))
     weights = torch.zeros_like(targets)
     later = decay.new_zeros(series, columns, loadings.shape[1])
     precision = decay.new_zeros(series, loadings.shape[1], loadings.shape[1])
     for row in reversed(range(rows)):
-        before, covariance, entries = seen[row]
+        filtered, covariance, entries = seen[row]
+        # Before this row's entries are taken in: with the prediction instead of what is filtered, a
+        # variance as small as the noise would be the difference of two large numbers.
+        spread = readout @ covariance
+        mean[:, row] = readout @ filtered.mT + spread @ later.mT
+        after = torch.einsum("bes,es->be", spread, readout)
+        after = after - torch.einsum("bes,bst,bet->be", spread, precision, spread)
+        variance[:, row] = after.clamp(min=0)
         present = [d for d in range(outputs) if observed[:, row, d].any()]
         for d, entry in reversed(list(zip(present, entries, strict=True))):
             u = (entry.error - torch.einsum("bs,bcs->bc", entry.gain, later)) / entry.variance[:, 0]
@@ -138,12 +65,6 @@ def markov_smooth(
             keep = keep - h[:, :, None] * entry.gain[:, None] / entry.variance
             precision = keep @ precision @ keep.mT + h[:, :, None] * h[:, None] / entry.variance
             weights[:, row, d] = u * entry.observed[:, None]
-        smoothed = before + later @ covariance
-        mean[:, row] = torch.einsum("es,bcs->bec", readout, smoothed)
-        spread = readout @ covariance
-        after = (spread @ readout.mT).diagonal(dim1=1, dim2=2)
-        after = after - torch.einsum("bes,bst,bet->be", spread, precision, spread)
-        variance[:, row] = after.clamp(min=0)
         if row:
             phi = passed.transition[step[:, row].long()]
             later, precision = later @ phi, phi.mT @ precision @ phi

@@ -47,6 +47,8 @@ long row_size(const Shared *of) {
 
 double *lay_out(const Shared *of, Row *row, double *memory) {
     long ld = of->ld;
+    /* What pads rows and columns is never written, and NaN of another call times 0 is NaN. */
+    memset(memory, 0, row_size(of) * sizeof(double));
     row->P = memory;
     memset(row->P, 0, ld * ld * sizeof(double)); /* rows of padding are never written, but mirrored */
     row->m = row->P + ld * ld;
@@ -58,51 +60,38 @@ double *lay_out(const Shared *of, Row *row, double *memory) {
     return row->filtered + padded(of->C * of->M);
 }
 
-/* Four at once: eight columns of A are read once, and sums stay in registers. */
-static void four_products(const Shared *of, const double *A, const double *v, double *out) {
+/* `count` at once: sixteen columns of A are read once, and sums stay in registers. */
+INLINE void some_products(const Shared *of, const double *A, const double *v, int count,
+                          double *out) {
     int ld = of->ld, K = of->K, Kp = of->Kp, M = of->M;
+    const int from[3] = {0, Kp, 2 * Kp}, to[3] = {K, Kp + K, 2 * Kp + M};
     for (int c = 0; c < ld; c += 2 * WIDE) {
         bool two = c + WIDE < ld;
         vec sum[TOGETHER][2] = {{{0}}};
-        const int from[3] = {0, Kp, 2 * Kp}, to[3] = {K, Kp + K, 2 * Kp + M};
         for (int part = 0; part < 3; part++)
             for (int i = from[part]; i < to[part]; i++) {
                 const double *row = A + (long)i * ld + c;
                 vec left = load(row), right = two ? load(row + WIDE) : left;
-                for (int j = 0; j < TOGETHER; j++) {
+                for (int j = 0; j < count; j++) {
                     double factor = v[(long)j * ld + i];
                     sum[j][0] += factor * left;
                     sum[j][1] += factor * right;
                 }
             }
-        for (int j = 0; j < TOGETHER; j++) {
+        for (int j = 0; j < count; j++) {
             store(out + (long)j * ld + c, sum[j][0]);
             if (two) store(out + (long)j * ld + c + WIDE, sum[j][1]);
         }
     }
 }
 
-static void one_product(const Shared *of, const double *A, const double *v, double *out) {
-    int ld = of->ld;
-    memset(out, 0, ld * sizeof *out);
-    for (int i = 0; i < ld; i++)
-        if (v[i] != 0) add(out, v[i], A + (long)i * ld, ld);
-}
-
 void products(const Shared *of, const double *A, const double *v, int count, double *out) {
     long ld = of->ld;
-    int j = 0;
-    if (count >= TOGETHER - 1)
-        for (; count - j >= TOGETHER; j += TOGETHER) four_products(of, A, v + j * ld, out + j * ld);
-    if (count - j > 1) { /* two or three are as fast as four with zeros beside them */
-        double some[2][TOGETHER * ld];
-        memset(some[0], 0, sizeof some[0]);
-        memcpy(some[0], v + j * ld, (count - j) * ld * sizeof(double));
-        four_products(of, A, some[0], some[1]);
-        memcpy(out + j * ld, some[1], (count - j) * ld * sizeof(double));
-    } else if (count > j) {
-        one_product(of, A, v + j * ld, out + j * ld);
-    }
+    for (; count >= TOGETHER; count -= TOGETHER, v += TOGETHER * ld, out += TOGETHER * ld)
+        some_products(of, A, v, TOGETHER, out);
+    if (count == 3) some_products(of, A, v, 3, out);
+    if (count == 2) some_products(of, A, v, 2, out);
+    if (count == 1) some_products(of, A, v, 1, out);
 }
 
 void mirror(const Shared *of, double *A) {

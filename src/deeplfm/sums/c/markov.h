@@ -101,15 +101,17 @@ typedef struct {
     double *r, *R, *next;       /* [C,ld] [ld,ld] [ld,ld] */
     double *Rg, *half, *q;      /* [D,ld] each */
     double *u, w[MOST_OUTPUTS]; /* [D,C] */
-    double *inner;              /* [K,2]: of R P, sums over the tile of each oscillator */
+    double *same, *other;       /* [K]: of R P, the trace of each oscillator's tile, and its turn */
+    double *trace, *inner;      /* [K] of R; [K,2,WIDE]: of R P, by parts of a vector */
 } Later;
 
 long later_size(const Shared *of);
 void lay_out_later(const Shared *of, Later *later, double *memory);
 /* Takes in the entries of a row: r is then of its prediction, and so will R be. */
 void use_entries(const Shared *of, Row *row, Later *later);
-/* R of the prediction of a row, and `inner` with it; then over the step before, if there is one. */
-void finish_row(const Shared *of, const Row *row, Later *later);
+/* R of the prediction of a row, and sums of it; oscillators are then before the step to the row,
+   if it is not negative. The dense block and r are so after `step_back`. */
+void finish_row(const Shared *of, int step, const Row *row, Later *later);
 void step_back(const Shared *of, int step, Later *later);
 
 #endif

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -76,7 +76,7 @@ class _Evidence(torch.autograd.Function):
 
 
 def _job(tensors: Any) -> Markov:
-    decay, _, transition, _, _, loadings, noise, targets, step, observed = tensors
+    decay, transition, noise, targets = (tensors[place] for place in (0, 2, 6, 7))
     series, rows, outputs, columns = targets.shape
     segment = max(1, round(math.sqrt(rows)))
     job = Markov(series, rows, outputs, columns, len(decay), decay.shape[1], transition.shape[1])

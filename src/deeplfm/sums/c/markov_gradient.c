@@ -62,9 +62,8 @@ static void by_step(const Shared *of, int b, int step, const Row *row, const Lat
     double a = of->job->by_log_det[b];
     const double *c = of->cosine + (long)step * Kp, *s = of->sine + (long)step * Kp;
     for (int k = 0; k < K; k++) {
-        const double *R = later->R;
-        double same = 2 * a * later->inner[2 * k], other = 2 * a * later->inner[2 * k + 1];
-        double trace = a * (R[k * (ld + 1)] + R[(Kp + k) * (ld + 1)]);
+        double same = 2 * a * later->same[k], other = 2 * a * later->other[k];
+        double trace = a * later->trace[k];
         for (int column = 0; column < C; column++) {
             const double *tc = turned + column * ld, *xc = x + column * ld;
             const double *rc = later->r + column * ld;
@@ -122,8 +121,9 @@ static void gradient_of_series(const Shared *of, int b, Row *rows, Later *later,
             filter_row(of, b, t, rows + t - from, t + 1 < to ? rows + t + 1 - from : NULL, mean);
         for (int t = to - 1; t >= from; t--) {
             Row *row = rows + t - from;
+            int step = t > 0 ? job->step[(long)b * N + t] : -1;
             use_entries(of, row, later);
-            finish_row(of, row, later);
+            finish_row(of, step, row, later);
             memcpy(both, later->r, C * ld * sizeof(double));
             memcpy(both + C * ld, later->q, row->count * ld * sizeof(double));
             products(of, row->P, both, C + row->count, x);
@@ -134,7 +134,6 @@ static void gradient_of_series(const Shared *of, int b, Row *rows, Later *later,
                 by_first(of, b, later, turned, sums);
                 break;
             }
-            int step = job->step[(long)b * N + t];
             by_step(of, b, step, row, later, turned, x, sums);
             step_back(of, step, later);
             if (t % 16 == 0) mirror(of, later->R);

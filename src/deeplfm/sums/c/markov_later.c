@@ -10,7 +10,7 @@
 
 long later_size(const Shared *of) {
     long ld = of->ld;
-    return ld * (of->C + ld + 3 * of->D) + padded(of->D * of->C) + 2 * of->Kp;
+    return ld * (of->C + ld + 3 * of->D) + padded(of->D * of->C) + (3 + 2 * WIDE) * of->Kp;
 }
 
 void lay_out_later(const Shared *of, Later *later, double *memory) {
@@ -22,7 +22,10 @@ void lay_out_later(const Shared *of, Later *later, double *memory) {
     later->half = later->Rg + ld * of->D;
     later->q = later->half + ld * of->D;
     later->u = later->q + ld * of->D;
-    later->inner = later->u + padded(of->D * of->C);
+    later->same = later->u + padded(of->D * of->C);
+    later->other = later->same + of->Kp;
+    later->trace = later->other + of->Kp;
+    later->inner = later->trace + of->Kp;
 }
 
 void use_entries(const Shared *of, Row *row, Later *later) {
@@ -54,47 +57,32 @@ void use_entries(const Shared *of, Row *row, Later *later) {
     }
 }
 
-void finish_row(const Shared *of, const Row *row, Later *later) {
-    long ld = of->ld;
-    int Kp = of->Kp, w = 2 * Kp, n = row->count;
-    for (int a = 0; a < of->K; a++) {
-        double *x = later->R + a * ld, *y = x + Kp * ld;
-        const double *px = row->P + a * ld, *py = px + Kp * ld;
-        vec same = {0}, other = {0};
-        for (int b = 0; b < ld; b += WIDE) {
-            vec rx = load(x + b), ry = load(y + b);
-            for (int j = 0; j < n; j++) {
-                const double *h = of->loadings + row->entry[j] * ld, *p = later->half + j * ld;
-                vec hb = load(h + b), pb = load(p + b);
-                rx += h[a] * pb + p[a] * hb;
-                ry += h[Kp + a] * pb + p[Kp + a] * hb;
-            }
-            store(x + b, rx);
-            store(y + b, ry);
-            vec left = load(px + b), right = load(py + b);
-            same += rx * left + ry * right;
-            other += ry * left - rx * right;
-        }
-        later->inner[2 * a] = total(same);
-        later->inner[2 * a + 1] = total(other);
-    }
-    for (int i = w; i < w + of->M; i++)
-        for (int j = 0; j < n; j++) {
-            const double *h = of->loadings + row->entry[j] * ld, *p = later->half + j * ld;
-            add(later->R + i * ld, h[i], p, ld);
-            add(later->R + i * ld, p[i], h, ld);
-        }
-}
-
-static void back_tiles(const Shared *of, int step, double *R) {
+/* Tiles of two oscillators: what n entries add, sums of R P, then both sides are turned back. With
+   an n that the compiler knows, the vectors of all entries stay in registers. */
+INLINE void back_tiles(const Shared *of, int step, const Row *row, Later *later, int n) {
     long ld = of->ld;
     int K = of->K, Kp = of->Kp;
     const double *c = of->cosine + (long)step * Kp, *s = of->sine + (long)step * Kp;
     for (int b = 0; b < K; b += WIDE) {
         vec cb = load(c + b), sb = load(s + b);
         for (int a = 0; a < K; a++) {
-            double *x = R + a * ld + b, *y = x + Kp * ld;
+            double *x = later->R + a * ld + b, *y = x + Kp * ld;
             vec xx = load(x), xy = load(x + Kp), yx = load(y), yy = load(y + Kp);
+            for (int j = 0; j < n; j++) {
+                const double *h = of->loadings + row->entry[j] * ld, *p = later->half + j * ld;
+                vec hx = load(h + b), hy = load(h + Kp + b), px = load(p + b), py = load(p + Kp + b);
+                xx += h[a] * px + p[a] * hx;
+                xy += h[a] * py + p[a] * hy;
+                yx += h[Kp + a] * px + p[Kp + a] * hx;
+                yy += h[Kp + a] * py + p[Kp + a] * hy;
+            }
+            if (a / WIDE * WIDE == b) later->trace[a] = xx[a - b] + yy[a - b];
+            const double *Px = row->P + a * ld + b, *Py = Px + Kp * ld;
+            vec Pxx = load(Px), Pxy = load(Px + Kp), Pyx = load(Py), Pyy = load(Py + Kp);
+            double *inner = later->inner + 2L * WIDE * a;
+            store(inner, load(inner) + xx * Pxx + xy * Pxy + yx * Pyx + yy * Pyy);
+            inner += WIDE;
+            store(inner, load(inner) + yx * Pxx + yy * Pxy - xx * Pyx - xy * Pyy);
             double ca = c[a], sa = s[a];
             vec left = ca * xx + sa * yx, right = ca * xy + sa * yy;
             vec low = ca * yx - sa * xx, high = ca * yy - sa * xy;
@@ -102,6 +90,35 @@ static void back_tiles(const Shared *of, int step, double *R) {
             store(x + Kp, right * cb - left * sb);
             store(y, low * cb + high * sb);
             store(y + Kp, high * cb - low * sb);
+        }
+    }
+}
+
+void finish_row(const Shared *of, int step, const Row *row, Later *later) {
+    long ld = of->ld;
+    int K = of->K, Kp = of->Kp, w = 2 * Kp, n = row->count;
+    for (int i = w; i < w + of->M; i++)
+        for (int j = 0; j < n; j++) {
+            const double *h = of->loadings + row->entry[j] * ld, *p = later->half + j * ld;
+            add(later->R + i * ld, h[i], p, ld);
+            add(later->R + i * ld, p[i], h, ld);
+        }
+    if (step < 0) return;
+    memset(later->inner, 0, 2L * WIDE * Kp * sizeof(double));
+    if (n == 1) back_tiles(of, step, row, later, 1);
+    else if (n == 2) back_tiles(of, step, row, later, 2);
+    else if (n == 3) back_tiles(of, step, row, later, 3);
+    else back_tiles(of, step, row, later, n);
+    for (int a = 0; a < K; a++) {
+        later->same[a] = total(load(later->inner + 2L * WIDE * a));
+        later->other[a] = total(load(later->inner + 2L * WIDE * a + WIDE));
+    }
+    for (int i = w; i < w + of->M; i++) { /* what the dense block has with each oscillator */
+        const double *R = later->R + i * ld, *P = row->P + i * ld;
+        for (int a = 0; a < K; a += WIDE) {
+            vec Rx = load(R + a), Ry = load(R + Kp + a), Px = load(P + a), Py = load(P + Kp + a);
+            store(later->same + a, load(later->same + a) + Rx * Px + Ry * Py);
+            store(later->other + a, load(later->other + a) + Ry * Px - Rx * Py);
         }
     }
 }
@@ -151,6 +168,5 @@ void step_back(const Shared *of, int step, Later *later) {
             for (int j = 0; j < M; j++) r[w + i] += phi[j * M + i] * before[j];
         }
     }
-    back_tiles(of, step, later->R);
     if (M > 0) back_dense(of, step, later->R);
 }
