@@ -72,6 +72,17 @@ def one_noise_for_two(rate: float = 1.0) -> LinearBlock:
     )
 
 
+def two_levels_of_one_noise(first: float, second: float) -> LinearBlock:
+    """dx_i = -λ_i x_i dt + dβ: over short steps both move alike, and x_1 - x_2 has a derivative."""
+    rates = (first, second)
+    return LinearBlock(
+        2,
+        lambda d: [[(-first * d).exp(), 0], [0, (-second * d).exp()]],
+        lambda d: [[-torch.expm1(-(a + b) * d) / (a + b) for b in rates] for a in rates],
+        [[1 / (a + b) for b in rates] for a in rates],
+    )
+
+
 def matern32(rate: float) -> LinearBlock:
     """A smooth stationary force and its derivative; for steps above 1e-3 / rate."""
 

@@ -212,7 +212,7 @@ def test_bad_arguments_are_refused(without_shape_checks: None) -> None:
         (one, {"origin": float("nan")}, "origin a number"),
     ):
         with pytest.raises(InputError, match=match):
-            PriorPaths(decay, one, None, **(good | changed))  # type: ignore[arg-type]
+            PriorPaths(decay, one, None, **(good | changed))
     drawn = mixed(2)
     with pytest.raises(InputError, match="finite numbers"):
         drawn(np.array([0.0, np.nan]))

@@ -18,7 +18,9 @@ from deeplfm.statespace.dyadic import MOST_LEVELS, NEGLIGIBLE
 
 BEFORE = 20  # doublings of the scale before the origin, where a stationary part starts
 _STATIONARY = 1e-8  # change of a covariance, relative to it, that is rounding
-_SINGULAR = 1e-12  # eigenvalues of a correlation below this are rounding
+# Eigenvalues of a correlation below this are not divided by: rounding would come back 1e10 times
+# larger. States that share a noise (x_1 - x_2 smoother than both) have such over short steps.
+_SINGULAR = 1e-10
 
 
 @runtime_checkable
