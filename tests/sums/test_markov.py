@@ -32,15 +32,12 @@ def mixture(log_det: Tensor, gram: Tensor) -> Tensor:
 
 
 def gradients(of: Series, log_det: Tensor, gram: Tensor) -> dict[str, Tensor]:
-    """By every argument; of covariances, which are symmetric, by both halves together."""
+    """By every argument."""
     total = mixture(log_det, gram)
     if not total.requires_grad:  # nothing was observed
         return {name: torch.zeros_like(getattr(of, name)) for name in LEARNT}
     found = torch.autograd.grad(total, of[:8], allow_unused=True, materialize_grads=True)
-    named = dict(zip(LEARNT, found, strict=True))
-    for name in ("diffusion", "start"):
-        named[name] = (named[name] + named[name].mT) / 2
-    return named
+    return dict(zip(LEARNT, found, strict=True))
 
 
 def assert_right(of: Series, tolerance: float = CLOSE) -> None:

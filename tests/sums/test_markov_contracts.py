@@ -1,5 +1,9 @@
 """What the sums of Markov states refuse in a sentence, and odd arguments that are right."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,3 +172,29 @@ def test_threads_change_no_bit() -> None:
         torch.set_num_threads(threads)
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
+
+
+@pytest.mark.skipif(not library.is_built(), reason="no compiled kernels here")
+def test_processors_with_shorter_vectors() -> None:
+    """Their kernels pad a state otherwise; torch can be told to take them."""
+    code = """
+import torch
+from deeplfm.sums import markov_evidence, markov_smooth
+from markov_series import learning, random_series, some_readout
+for sizes in ((1, 20, 3, 2, 5, 3), (2, 9, 2, 1, 8, 4), (1, 5, 1, 1, 0, 1)):
+    of = random_series(*sizes)
+    leaves = learning(of)
+    both = []
+    for form in ("plain", "c"):
+        found = markov_evidence.by(form, *leaves)
+        learnt = [part for part in leaves[:8] if part.numel()]
+        slopes = torch.autograd.grad(found[0].sum() + found[1].sum(), learnt)
+        both.append([*found, *slopes, *markov_smooth.by(form, *of, some_readout(of))])
+    for wanted, part in zip(*both, strict=True):
+        torch.testing.assert_close(part, wanted, rtol=1e-10, atol=1e-10)
+"""
+    paths = [str(Path(__file__).parents[1]), str(Path(library.__file__).parents[3])]
+    shorter = {"ATEN_CPU_CAPABILITY": "avx2", "PYTHONPATH": os.pathsep.join(paths)}
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | shorter)
+    assert done.returncode == 0, done.stderr

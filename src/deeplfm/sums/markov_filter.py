@@ -104,7 +104,7 @@ class Filter:
         noise = torch.diag_embed(torch.cat((spread, spread), 1))
         self.diffusion = pad(noise, (0, dense, 0, dense)) + pad(diffusion, corner[::-1] * 2)
         ones = torch.cat((decay.new_ones(2 * oscillators), decay.new_zeros(dense)))
-        first = torch.diag(ones) + pad(start, corner[::-1] * 2)
+        first = torch.diag(ones) + pad((start + start.mT) / 2, corner[::-1] * 2)
         self.loadings = loadings
         self.covariance = first.expand(series, -1, -1)
         self.mean = decay.new_zeros(series, columns, len(first))

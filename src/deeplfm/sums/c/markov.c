@@ -60,7 +60,7 @@ double *lay_out(const Shared *of, Row *row, double *memory) {
     return row->filtered + padded(of->C * of->M);
 }
 
-/* `count` at once: sixteen columns of A are read once, and sums stay in registers. */
+/* `count` at once: two vectors of columns of A are read once, and sums stay in registers. */
 INLINE void some_products(const Shared *of, const double *A, const double *v, int count,
                           double *out) {
     int ld = of->ld, K = of->K, Kp = of->Kp, M = of->M;

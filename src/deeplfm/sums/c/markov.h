@@ -1,7 +1,7 @@
 /* Filters and smoothers of a bank of oscillators beside one dense block; formulas as in
    `sums/markov_evidence.py`. In double precision throughout.
 
-   A state is x_1..x_K, y_1..y_K, w_1..w_M; each part is padded with zeros to a multiple of 8, and
+   A state is x_1..x_K, y_1..y_K, w_1..w_M; each part is padded with zeros to a multiple of WIDE, and
    so are rows of matrices. `ld` is the padded size of a state. */
 #ifndef DEEPLFM_MARKOV_H
 #define DEEPLFM_MARKOV_H
@@ -12,9 +12,16 @@
 #include "tasks.h"
 
 #define MOST_OUTPUTS 64
+/* Numbers of a vector: as many as a register holds. Wider ones would go through memory. */
+#if defined(__AVX512F__)
 #define WIDE 8
+#elif defined(__AVX__)
+#define WIDE 4
+#else
+#define WIDE 2
+#endif
 
-typedef double vec __attribute__((vector_size(64), aligned(8), may_alias));
+typedef double vec __attribute__((vector_size(8 * WIDE), aligned(8), may_alias));
 
 typedef struct {
     int series, rows, outputs, columns, steps; /* B N D C T */
@@ -63,7 +70,9 @@ INLINE int place(const Shared *of, int i) {
 INLINE vec load(const double *at) { return *(const vec *)at; }
 INLINE void store(double *at, vec value) { *(vec *)at = value; }
 INLINE double total(vec v) {
-    return ((v[0] + v[4]) + (v[1] + v[5])) + ((v[2] + v[6]) + (v[3] + v[7]));
+    double sum = 0;
+    for (int i = 0; i < WIDE; i++) sum += v[i];
+    return sum;
 }
 INLINE double dot(const double *a, const double *b, int size) {
     vec sum = {0};
