@@ -186,7 +186,9 @@ def test_its_weights_are_a_role_that_stages_can_freeze() -> None:
 
 
 def regressor_scaling() -> Scaling:
-    return regressor(DeepPolynomial(), replace(TRAINING, steps=1)).fit(X, CUBIC).fitted_.scaling
+    model = regressor(DeepPolynomial(), replace(TRAINING, steps=1)).fit(X, CUBIC)
+    scaling: Scaling = model.fitted_.scaling
+    return scaling
 
 
 def test_a_report_is_written(model: dlfm.DeepLFMRegressor, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from deeplfm.layers import FourierLayer
 from deeplfm.layers.frequencies import Treatment
 from deeplfm.likelihoods import AdditiveNoise
 from deeplfm.models import Recipe
-from deeplfm.regressor.fitted import FittedModel
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitting import fit
 from deeplfm.regressor.saving import load, save
 from deeplfm.training.schedule import Combination
@@ -33,7 +33,7 @@ def gappy() -> Dataset:
     return dataset(1000 + 60 * series.times, 5 + 20 * series.training())
 
 
-def prediction(model: FittedModel) -> np.ndarray:
+def prediction(model: Fitted) -> np.ndarray:
     return model.predictive(np.linspace(1000, 1100, 7), num_samples=6).samples
 
 

@@ -22,7 +22,7 @@ from deeplfm.training.distributed import TOLD, outlast_the_first
 
 if TYPE_CHECKING:
     from deeplfm.paper.experiments import Table as ResultTable
-    from deeplfm.regressor.fitted import FittedModel
+    from deeplfm.regressor.base import Fitted
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
 _RECIPES: dict[str, Callable[..., Recipe]] = {"fourier": FourierDLFM, "inducing": InducingDLFM}
@@ -208,7 +208,7 @@ def _recipe(name: str, hidden_dim: int | None) -> Recipe:
     return _RECIPES[name]() if hidden_dim is None else _RECIPES[name](hidden_dim=hidden_dim)
 
 
-def _show_fit(console: Console, fitted: "FittedModel") -> None:
+def _show_fit(console: Console, fitted: "Fitted") -> None:
     """One line per output: what was seen of it, and the noise that was found."""
     shown = Table()
     noise = fitted.noise()

@@ -82,7 +82,7 @@ class OscillatorBank(nn.Module):
             self.own.copy_(rest / _WIDTH)
 
     def turns(self) -> list[tuple[nn.Parameter, Tensor]]:
-        """How a shift of phase moves `own` and `shared`: it changes nothing that can be observed."""
+        """How a shift of phase moves `own` and `shared`: nothing observed tells of it."""
         return [
             (part, torch.stack((-part[..., 1], part[..., 0]), -1).detach())
             for part in (self.own, self.shared)

@@ -1,4 +1,4 @@
-"""The recipe of state-space latent force models: exact, at uneven times, in time that grows with N."""
+"""The recipe of state-space latent force models: exact, at uneven times, in O(N)."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ _JITTER, _BROAD_START = 0.03, 0.05  # random loadings at the start: no two modes
 @final
 @dataclass(frozen=True)
 class MarkovDLFM(ModelSettings):
-    """The recipe of a latent force model with a Markov state: oscillators, levels, ODEs with forces.
+    """The recipe of a latent force model with a Markov state: oscillators, levels, driven ODEs.
 
         y_d = Σ_k Re(ā_dk z_k) + level_d + Σ_q S_dq (G_d * u_q) + mean_d + noise
 

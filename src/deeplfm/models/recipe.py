@@ -29,7 +29,7 @@ Units: TypeAlias = Literal["user", "scaled"]
 Templates: TypeAlias = GreensFunction | Sequence[GreensFunction] | None
 
 
-class ModelSettings(ABC):
+class ModelSettings:
     """What every recipe is: frozen settings, among them the template of a `likelihood`."""
 
     if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ModelSettings(ABC):
         return self
 
 
-class Recipe(ModelSettings):
+class Recipe(ModelSettings, ABC):
     """Settings that can build a model of layers: the base class of frozen dataclasses.
 
     A subclass writes `skeleton`, and `build` where a model should start elsewhere than there. With

@@ -21,12 +21,13 @@ from deeplfm.data import Dataset, dataset, dimensions
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.models import FourierDLFM, ModelSettings
+from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor import conventions, saving
-from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.base import Fitted, Functions
+from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitting import fit
 from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_fitting import fit_markov
 from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
 from deeplfm.training import Training
 from deeplfm.training.schedule import USED
@@ -62,6 +63,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         >>> model.predict(x).shape, model.predictive(x, num_samples=7).samples.shape
         ((20, 2), (7, 20, 2))
     """
+
+    fitted_: Any  # a FittedModel or a FittedMarkov, as the recipe says
 
     def __init__(
         self,
@@ -133,7 +136,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         `known` inputs [N, C] count after the last training row; `series` [N] are ids of the fit.
         """
         self._check_inputs(X)
-        found = self.fitted_.summary(X, **self._beside(known, series))
+        found = self._own().summary(X, **self._beside(known, series))
         if return_std:
             return self._shaped(found.mean), self._shaped(found.std)
         return self._shaped(found.mean)
@@ -153,7 +156,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         are `known` and `series` as in `predict`.
         """
         self._check_inputs(X)
-        return self.fitted_.predictive(X, num_samples, seed, **self._beside(known, series))
+        return self._own().predictive(X, num_samples, seed, **self._beside(known, series))
 
     def update(
         self, X: Any, y: Any, *, known: Any = None, series: Any = None
@@ -190,8 +193,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X."""
-        check_is_fitted(self)
-        return self.fitted_.draw(num_samples, seed)
+        return self._own().draw(num_samples, seed)
 
     def latent_forces(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
@@ -202,7 +204,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         which forces they are.
         """
         self._check_inputs(X)
-        return self.fitted_.latent_forces(X, layer, num_samples, seed)
+        return self._own().latent_forces(X, layer, num_samples, seed)
 
     def hidden_functions(
         self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
@@ -212,7 +214,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         It holds `num_samples` draws [S, N, functions]; a `seed` as in `predictive`.
         """
         self._check_inputs(X)
-        return self.fitted_.hidden_functions(X, layer, num_samples, seed)
+        return self._own().hidden_functions(X, layer, num_samples, seed)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute R² at `X` [N, P] over what was observed of `y` [N, D], averaged over outputs.
@@ -242,8 +244,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def data_(self) -> Dataset | None:
         """The data that it was fitted to, where they were kept."""
-        check_is_fitted(self)
-        return self.fitted_.data
+        return self._own().data
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the parameters; `deep` adds the fields of the settings, as `model__hidden_dim`.
@@ -311,6 +312,11 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
 
+    def _own(self) -> Fitted:
+        check_is_fitted(self)
+        fitted: Fitted = self.fitted_
+        return fitted
+
     def _markov(self, what: str) -> FittedMarkov:
         check_is_fitted(self)
         if not isinstance(self.fitted_, FittedMarkov):
@@ -331,8 +337,16 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         device, dtype = self.check_settings()
         folder = None if checkpoints is None else Path(checkpoints)
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
-        settings |= {"device": device, "dtype": dtype, "checkpoints": folder}
-        return fit(data, self.model, self.training, **settings)
+        settings |= {"checkpoints": folder}
+        if isinstance(self.model, Recipe):
+            settings |= {"device": device, "dtype": dtype}
+            return fit(data, self.model, self.training, **settings)
+        if isinstance(self.model, MarkovDLFM):
+            return fit_markov(data, self.model, self.training, **settings)
+        raise InputError(
+            f"model must be a recipe of layers or of states; got {self.model!r}. "
+            "Pass MarkovDLFM(), say."
+        )
 
     def _with(self, fitted: Fitted, flat: bool) -> "DeepLFMRegressor":
         self.fitted_ = fitted

@@ -18,11 +18,9 @@ from torch import Tensor
 from deeplfm.data import Dataset, Scaling, fit_scaling
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
-from deeplfm.models import DeepLFM, FourierDLFM, MarkovDLFM, ModelSettings, Recipe
+from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
-from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
-from deeplfm.regressor.markov_fitting import fit_markov
 from deeplfm.training import Processes, Race, Trainer, Training, join
 from deeplfm.training.held_out import best_steps, split
 from deeplfm.training.progress import Report, progress_bar
@@ -39,7 +37,7 @@ class _Material(NamedTuple):
 
 def fit(
     data: Dataset | Stored,
-    recipe: ModelSettings | None = None,
+    recipe: Recipe | None = None,
     training: Training | None = None,
     *,
     seed: int = 0,
@@ -48,7 +46,7 @@ def fit(
     checkpoints: Path | None = None,
     report: Report | None = None,
     progress: bool = True,
-) -> Fitted:
+) -> FittedModel:
     """Build and train. With a folder for checkpoints it goes on from those it finds there.
 
     Of `Stored` data each step reads its batch; the start looks at a few thousand rows, evenly
@@ -58,19 +56,6 @@ def fit(
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
     processes = join(device)
-    if isinstance(recipe, MarkovDLFM):
-        return fit_markov(
-            data,
-            recipe,
-            training,
-            seed=seed,
-            checkpoints=checkpoints,
-            report=report,
-            progress=progress,
-            processes=processes,
-        )
-    if not isinstance(recipe, Recipe):
-        raise InputError(f"recipe must be one of layers; got {recipe!r}. Pass FourierDLFM().")
     _check_plain(data)
     material = _material(data, recipe, training, processes, processes.device(device), dtype)
     if report is None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from deeplfm.errors import InputError
 from deeplfm.layers import Layer
 from deeplfm.regressor.fitted import FittedModel, as_numpy
+from deeplfm.regressor.markov import FittedMarkov
 
 Values = NDArray[np.float64]
 
@@ -76,7 +77,13 @@ class Response:
 
 
 def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
-    """One for each layer, function and input of a member of a fitted model or estimator."""
+    """One for each layer, function and input of a member of a fitted model or estimator.
+
+    Of a state-space model: one for each mode that carries something, and for each ODE.
+    """
+    model = getattr(model, "fitted_", model)
+    if isinstance(model, FittedMarkov):
+        return _of_modes(model)
     model = _fitted(model)
     stack = model.members[member].stack
     found = []
@@ -100,6 +107,34 @@ def responses(model: Any, member: int = 0) -> tuple[Response, ...]:
                     )
                 )
     return tuple(found)
+
+
+def _of_modes(model: FittedMarkov) -> tuple[Response, ...]:
+    """The most probable physics of a state-space model."""
+    own = model.physics(0)[0]
+    name = model.input_names[0]
+    found = []
+    for mode in own.active:
+        pole = complex(own.decay[mode], abs(own.frequency[mode]))
+        poles = (pole, pole.conjugate())
+        found.append(Response(0, f"the {own.mode_name(mode)}", name, True, poles, math.inf))
+    driven = model.model.driven
+    if driven is None:
+        return tuple(found)
+    dynamics = driven.dynamics()
+    every = dynamics if isinstance(dynamics, list) else [dynamics]
+    rows = [row for g in every for row in as_complex(g.poles())]
+    lengthscale = float(driven.lengthscales().min())
+    for output, poles_ in zip(model.output_names, rows, strict=True):
+        slowest = tuple(sorted(map(complex, poles_), key=lambda pole: pole.real))
+        found.append(Response(0, output, name, True, slowest, lengthscale))
+    return tuple(found)
+
+
+def as_complex(poles: torch.Tensor) -> NDArray[np.complex128]:
+    """Poles [D, K] of an ODE over one input."""
+    found = poles.detach().cpu().to(torch.complex128).numpy()
+    return np.asarray(found.reshape(-1, found.shape[-1]))
 
 
 def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, Values]:

@@ -8,7 +8,6 @@ of data and parameters is kept: new rows (`updated`) or another series (`conditi
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -34,6 +33,7 @@ from deeplfm.statespace import Record
 from deeplfm.statespace.record import Known
 from deeplfm.training.laplace import Posterior, set_flat
 from deeplfm.training.robust import noise_scale
+from deeplfm.training.threads import side_by_side
 
 Values = NDArray[np.float64]
 
@@ -168,7 +168,8 @@ class FittedMarkov(Fitted):
     def physics(self, num_samples: int, seed: int | None = None) -> list[Physics]:
         """Draws of the physics; the first is the most probable one."""
         start = self.seed if seed is None else seed
-        return [self._physics(self.model), *map(self._physics, self._members(num_samples, start))]
+        members = self._members(num_samples, start) if num_samples else []
+        return [self._physics(self.model), *map(self._physics, members)]
 
     def updated(self, data: Dataset) -> "FittedMarkov":
         """The same physics with more rows of the same series."""
@@ -247,9 +248,7 @@ class FittedMarkov(Fitted):
         values = np.concatenate([own.values, new.values[later]])
         return replace(self.data, known=joined(own.names, times, codes, values))
 
-    def _moments(
-        self, X: Any, known: Any, series: Any, seed: int
-    ) -> tuple[Values, Values, Values]:
+    def _moments(self, X: Any, known: Any, series: Any, seed: int) -> tuple[Values, Values, Values]:
         """Means and variances of functions [S, N, D] in the user's units, and noise [S, 1, D]."""
 
         def readout(member: MarkovModel, record: Record) -> Readout:
@@ -292,8 +291,7 @@ class FittedMarkov(Fitted):
             take = whole.timeline.rows
             return take(found.mean.numpy())[places], take(found.variance.numpy())[places]
 
-        with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
-            found = list(pool.map(one, members))
+        found = side_by_side(one, members)
         mean, variance = (np.stack(part) for part in zip(*found, strict=True))
         return mean, variance, members
 

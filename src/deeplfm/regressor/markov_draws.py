@@ -61,7 +61,8 @@ def posterior_functions(
         size = system.noise.sqrt().numpy()[:, None]
         if scale is not None:
             size = size * np.sqrt(record.timeline.rows(scale.numpy()))[..., None]
-        return record.targets[..., None] - prior(record.times, record.series) - size * noise
+        drawn = prior(record.times, record.series) + size * noise
+        return np.asarray(record.targets[..., None] - drawn)
 
     left = residuals()
 

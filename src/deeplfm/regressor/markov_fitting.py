@@ -1,6 +1,6 @@
 """Fit a state-space recipe: start at the spectrum, learn by evidence, then the posterior.
 
-    fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
+fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.markov import FittedMarkov, record_of
-from deeplfm.training import Processes, Training
+from deeplfm.training import Processes, Training, join
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
@@ -25,15 +25,14 @@ def fit_markov(
     recipe: MarkovDLFM,
     training: Training,
     *,
-    seed: int,
-    checkpoints: Path | None,
-    report: Report | None,
-    progress: bool,
-    processes: Processes,
+    seed: int = 0,
+    checkpoints: Path | None = None,
+    report: Report | None = None,
+    progress: bool = True,
 ) -> FittedMarkov:
     """Build, train, and find what is believed of the physics. It is fast enough for one process."""
     table = data.rows(np.arange(len(data))) if isinstance(data, Stored) else data
-    _check(table, training, processes)
+    _check(table, training, join("cpu"))
     if report is None:
         with progress_bar(training.steps, progress) as shown:
             return _fit(table, recipe, training, seed, checkpoints, shown)

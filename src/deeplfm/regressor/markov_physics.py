@@ -1,7 +1,7 @@
 """The physics of a fitted state-space model in words and numbers, in the user's units.
 
-    mode:   period 2π/ω, time constant 1/λ, what it adds to every output
-    ODE:    the quantities of its Green's function;  force: its lengthscale, gains over the first
+mode:   period 2π/ω, time constant 1/λ, what it adds to every output
+ODE:    the quantities of its Green's function;  force: its lengthscale, gains over the first
 """
 
 import math
@@ -100,10 +100,12 @@ class Physics:
         driven = self.model.driven
         if driven is None:
             return {}
-        for number, g in enumerate(driven.greens_functions):
-            for name, quantity in g.quantities.items():  # type: ignore[union-attr]
-                for row, value in enumerate(quantity().detach().reshape(-1).tolist()):
-                    output = self.output_names[row if len(driven.greens_functions) == 1 else number]
+        dynamics = driven.dynamics()
+        own = dynamics if isinstance(dynamics, list) else [dynamics]
+        for number, g in enumerate(own):
+            for name in g.quantities:
+                for row, value in enumerate(g.value(name).detach().reshape(-1).tolist()):
+                    output = self.output_names[row if len(own) == 1 else number]
                     found[f"{output}: {name}"] = value
         std = self.scaling.target_std
         gains = driven.sensitivities().detach().numpy() * std[:, None]

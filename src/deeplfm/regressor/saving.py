@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, files
@@ -29,12 +30,12 @@ from deeplfm.regressor.restoring import part_of, restore
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
 
+Values = NDArray[np.float64]
+
 _SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
 
 
-def save(
-    model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None = None
-) -> None:
+def save(model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None = None) -> None:
     """Write `model` to `folder`, which is made if it is not there.
 
     `estimator` holds the settings of the estimator that fitted it, if one did.
@@ -75,13 +76,13 @@ def load(folder: Path | str, device: str = "cpu") -> Fitted:
     check_unchanged(numbers, settings["sha256"])
     tensors = files.load_tensors(numbers)
     scaling = Scaling.from_arrays({n: v.numpy() for n, v in part_of(tensors, "scaling.").items()})
-    histories = []
+    histories: list[Mapping[str, Values]] = []
     while history := part_of(tensors, f"history.{len(histories)}."):
         known = {name: np.asarray(value) for name, value in history.items()}
         histories.append(translated_history(known, settings["format"]))
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     common: dict[str, Any] = {
-        "recipe": read(settings["recipe"], ModelSettings),  # type: ignore[type-abstract]
+        "recipe": read(settings["recipe"], ModelSettings),
         "training": read(settings["training"], Training),
         "scaling": scaling,
         "input_names": names[0],

@@ -3,6 +3,7 @@
 import numpy as np
 
 from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.learnt import Response, responses
 from deeplfm.report import charts, diagnostics, markup, words
 from deeplfm.report.charts import Axis, Figure
@@ -22,19 +23,26 @@ def physics(shown: Shown, axis: Axis) -> Part:
     html = [*_sentences(shown, axis, found), _responses_table(axis, found)]
     if shown.noise:
         html.append(_noise_table(shown))
-    html.append(markup.element("h3", markup.text("Green's functions: the answer to an impulse")))
-    greens = diagnostics.greens_charts(own, axis)
+    greens: list[tuple[int, Figure]] = []
+    if isinstance(own, FittedModel):
+        greens = diagnostics.greens_charts(own, axis)
+        html += _greens(greens, len(own.members[0].stack))
+    forces, drawn = _forces(shown, axis)
+    figures = [*(figure for _, figure in greens), *drawn]
+    return part("physics", "The learnt physics", [*html, *forces], figures)
+
+
+def _greens(greens: list[tuple[int, Figure]], depth: int) -> list[Html]:
+    html = [markup.element("h3", markup.text("Green's functions: the answer to an impulse"))]
     places = [
         markup.chart(figure["id"], f"Layer {layer}", f"Green's functions of layer {layer}")
         for layer, figure in greens
     ]
     html.append(markup.element("div", *places, class_="pair"))
-    if len(greens) < len(own.members[0].stack):
+    if len(greens) < depth:
         said = "Layers without a chart have no dynamics: they answer at once."
         html.append(markup.paragraph(said, "note"))
-    forces, drawn = _forces(shown, axis)
-    figures = [*(figure for _, figure in greens), *drawn]
-    return part("physics", "The learnt physics", [*html, *forces], figures)
+    return html
 
 
 def _amount(axis: Axis, response: Response) -> words.Amount:
@@ -45,8 +53,8 @@ def _amount(axis: Axis, response: Response) -> words.Amount:
 def _sentences(shown: Shown, axis: Axis, found: tuple[Response, ...]) -> list[Html]:
     told = [one for one in found if one.in_units]
     own, notes = shown.fitted, []
-    if len(own.members) > 1:
-        notes.append(f"The first of the {len(own.members)} members of the mixture is described.")
+    if own.num_members > 1:
+        notes.append(f"The first of the {own.num_members} members of the mixture is described.")
     if len(told) > _SENTENCES:
         notes.append(f"{len(told) - _SENTENCES} more are in the table.")
     if len(found) > len(told):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.estimator import DeepLFMRegressor
-from deeplfm.regressor.fitted import FittedModel
 from deeplfm.report.names import distinct
 
 Values = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Forces:
 class Shown:
     """Everything the page draws. `fitted` and `data` have names that may be shown."""
 
-    fitted: FittedModel
+    fitted: Fitted
     data: Dataset | None
     held_out: Dataset | None
     grid: Curves | None
@@ -82,7 +82,7 @@ def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
         x = np.linspace(low[0], high[0], _grid_size(outputs, data, held_out))
         grid = _curves(x, fitted.predictive(x))
     training, tested = _scored(fitted, data, held_out)
-    one = fitted.predictive(low[None], num_samples=len(fitted.members)).components
+    one = fitted.predictive(low[None], num_samples=fitted.num_members).components
     return Shown(
         fitted,
         data,
@@ -104,7 +104,7 @@ def _grid_size(outputs: int, *sets: Dataset | None) -> int:
     return int(np.clip(rows, _GRID_LEAST, max(_GRID_LEAST, most)))
 
 
-def _scored(fitted: FittedModel, *sets: Dataset | None) -> list[Scored | None]:
+def _scored(fitted: Fitted, *sets: Dataset | None) -> list[Scored | None]:
     """Predictions at evenly chosen rows of each, from one evaluation."""
     chosen = [np.arange(0) if one is None else scored_rows(one.y) for one in sets]
     places = [one.x[rows] for one, rows in zip(sets, chosen, strict=True) if one is not None]
@@ -139,19 +139,18 @@ def scored_rows(y: Values, limit: int = _SCORED) -> Rows:
     return np.unique(np.concatenate(picked))
 
 
-def _with_shown_names(fitted: FittedModel) -> FittedModel:
+def _with_shown_names(fitted: Fitted) -> Fitted:
     """Names that fit on a page and are told apart from each other and from hidden functions."""
-    widths = [layer.num_outputs for layer in fitted.members[0].stack]
-    hidden = [f"hidden {k}" for k in range(max(widths))]
+    hidden = [f"hidden {k}" for k in range(fitted.hidden_width)]
     inputs = tuple(distinct(fitted.input_names, hidden))
     outputs = tuple(distinct(fitted.output_names, hidden))
     data = fitted.data
     if data is not None:
-        data = Dataset(data.x, data.y, inputs, outputs)
+        data = replace(data, input_names=inputs, output_names=outputs)
     return replace(fitted, input_names=inputs, output_names=outputs, data=data)
 
 
-def _check_columns(fitted: FittedModel, held_out: Dataset) -> None:
+def _check_columns(fitted: Fitted, held_out: Dataset) -> None:
     expected = (len(fitted.input_names), len(fitted.output_names))
     got = (held_out.x.shape[1], held_out.y.shape[1])
     if got != expected or tuple(held_out.output_names) != tuple(fitted.output_names):
@@ -166,7 +165,7 @@ def _finite(data: Dataset | None) -> Dataset | None:
     return None if data is None else replace(data, y=np.where(np.isfinite(data.y), data.y, np.nan))
 
 
-def _range(fitted: FittedModel, *sets: Dataset | None) -> tuple[Values, Values]:
+def _range(fitted: Fitted, *sets: Dataset | None) -> tuple[Values, Values]:
     """Where there are data; without them, what the scaling remembers of them."""
     xs = [one.x for one in sets if one is not None and len(one)]
     scaling = fitted.scaling
@@ -184,7 +183,7 @@ def _curves(x: Values, predictive: Predictive) -> Curves:
     return Curves(x, predictive.mean, bands, predictive.expected_y[chosen])
 
 
-def _forces(fitted: FittedModel, low: Values, high: Values, data: Dataset | None) -> Forces | None:
+def _forces(fitted: Fitted, low: Values, high: Values, data: Dataset | None) -> Forces | None:
     """Along the first input, the others at their medians; None where there are no forces."""
     if not fitted.force_names(0):
         return None

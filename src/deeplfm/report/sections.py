@@ -35,7 +35,7 @@ def fitted(shown: Shown, axis: Axis) -> Part:
     """Recipe, training, data, versions."""
     own, data = shown.fitted, shown.data
     seconds = own.histories[0].get("seconds", np.empty(0))
-    like = next(own.members[0].parameters())
+    device, dtype = own.place
     facts = [
         ("Recipe", type(own.recipe).__name__),
         ("Rows", "not kept" if data is None else f"{len(data):,}"),
@@ -44,17 +44,17 @@ def fitted(shown: Shown, axis: Axis) -> Part:
         ("Steps", f"{own.steps:,} of {own.training.steps:,}"),
         ("Training took", duration(float(seconds[-1])) if len(seconds) else DASH),
         ("Seed", str(own.seed)),
-        ("Numbers", str(like.dtype).removeprefix("torch.")),
-        ("Device", str(like.device)),
-        ("Parameters", f"{sum(p.numel() for p in own.members[0].parameters()):,}"),
+        ("Numbers", dtype),
+        ("Device", device),
+        ("Parameters", f"{own.num_parameters:,}"),
         ("deeplfm", deeplfm.__version__),
         ("torch", torch.__version__),
         ("Python", platform.python_version()),
     ]
     if axis.origin is not None:
         facts.insert(3, ("Time", f"seconds since {axis.origin.isoformat(sep=' ')}"))
-    if len(own.members) > 1:
-        facts.append(("Mixture", f"of {len(own.members)} members"))
+    if own.num_members > 1:
+        facts.append(("Mixture", f"of {own.num_members} members"))
     if shown.held_out is not None:
         facts.insert(2, ("Rows held out", f"{len(shown.held_out):,}"))
     html = [markup.listing(facts)]

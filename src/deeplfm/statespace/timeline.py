@@ -52,7 +52,7 @@ class Timeline:
 
 
 def order_in_time(times: Values, series: Places | None = None) -> Timeline:
-    """The timeline of rows with these times [n]; `series` [n] are numbers from 0, one by default."""
+    """The timeline of rows with times [n]; `series` [n] are numbers from 0, one by default."""
     own = np.zeros(len(times), dtype=np.int64) if series is None else series
     order = np.lexsort((times, own))
     sorted_series = own[order]

@@ -15,7 +15,6 @@ from deeplfm.sums.markov_filter import Entry, Filter, check_states, fits_c
 
 
 @sum_with(check_states)
-@torch.no_grad()
 def markov_smooth(
     decay: Float[Tensor, "T K"],
     turn: Float[Tensor, "T K"],
@@ -33,8 +32,23 @@ def markov_smooth(
 
     The weights are K⁻¹ y: with them the mean at any time is a sum of covariances.
     """
+    with torch.no_grad():
+        series, columns = targets.shape[0], targets.shape[3]
+        passed = Filter(decay, turn, transition, diffusion, start, loadings, series, columns)
+        return _passes(passed, noise, targets, step, observed, readout)
+
+
+def _passes(
+    passed: Filter,
+    noise: Tensor,
+    targets: Tensor,
+    step: Tensor,
+    observed: Tensor,
+    readout: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Forward with the filter, then backward."""
     series, rows, outputs, columns = targets.shape
-    passed = Filter(decay, turn, transition, diffusion, start, loadings, series, columns)
+    loadings = passed.loadings
     noise = noise.expand(series, rows, -1)
     seen: list[tuple[Tensor, Tensor, list[Entry]]] = []
     for row in range(rows):
@@ -42,11 +56,11 @@ def markov_smooth(
             passed.predict(step[:, row])
         entries = list(passed.observe(noise[:, row], targets[:, row], observed[:, row]))
         seen.append((passed.mean, passed.covariance, entries))
-    mean = decay.new_zeros(series, rows, len(readout), columns)
-    variance = decay.new_zeros(series, rows, len(readout))
+    mean = loadings.new_zeros(series, rows, len(readout), columns)
+    variance = loadings.new_zeros(series, rows, len(readout))
     weights = torch.zeros_like(targets)
-    later = decay.new_zeros(series, columns, loadings.shape[1])
-    precision = decay.new_zeros(series, loadings.shape[1], loadings.shape[1])
+    later = loadings.new_zeros(series, columns, loadings.shape[1])
+    precision = loadings.new_zeros(series, loadings.shape[1], loadings.shape[1])
     for row in reversed(range(rows)):
         filtered, covariance, entries = seen[row]
         # Before this row's entries are taken in: with the prediction instead of what is filtered, a

@@ -20,11 +20,14 @@ from deeplfm.errors import NumericalError
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.progress import Report
+from deeplfm.training.robust import noise_scale
 from deeplfm.training.schedule import Training
+from deeplfm.training.threads import one_thread
 
 _STRIDE = 5.0  # raw numbers are of size 1: steps may be longer than those of weights
 _WHOLE = 3000  # rows up to which every step sees all of them
 WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
+_ROUNDS, _ROBUST_EVERY = 2, 5  # of noise with heavy tails, in windows; steps between, whole
 _COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
 _FILE = "evidence.safetensors"
 
@@ -52,18 +55,19 @@ class EvidenceTrainer:
         self._began = time.perf_counter()
         self._spent = 0.0
         self._whole = record.whole() if len(record.times) <= _WHOLE else None
-        self._scale: Tensor | None = None
+        self._scale: Tensor | None = None  # of the noise of every entry, where tails are heavy
 
     def run(self, until: int, report: Report | None = None) -> None:
         """Steps up to `until`; what was recorded is in `history`."""
         self._began = time.perf_counter()
         every = self.training.checkpoint_every
-        while self.step < until:
-            self._one_step()
-            if report is not None:
-                report(self.step, self._records[-1][1])
-            if self._folder is not None and (self.step % every == 0 or self.step == until):
-                self.save()
+        with one_thread():
+            while self.step < until:
+                self._one_step()
+                if report is not None:
+                    report(self.step, self._records[-1][1])
+                if self._folder is not None and (self.step % every == 0 or self.step == until):
+                    self.save()
 
     def history(self) -> Mapping[str, NDArray[np.float64]]:
         """One entry per step."""
@@ -74,7 +78,8 @@ class EvidenceTrainer:
         """The log evidence of rows, as if they were all, and the log prior."""
         rows = cut.observed.sum() if self._whole is None else None
         share = 1.0 if rows is None else float(self._observed() / max(1, int(rows)))
-        found = self.model.evidence(self.record, cut, backend=self.training.backend)
+        scale = self._noise_scale(cut)
+        found = self.model.evidence(self.record, cut, None, scale, self.training.backend)
         return share * found, self.model.log_prior()
 
     def save(self) -> None:
@@ -85,6 +90,8 @@ class EvidenceTrainer:
         for k, part in enumerate(self._parameters):
             state = self._optimiser.state[part]
             tensors |= {f"adam.{k}.{name}": state[name] for name in ("exp_avg", "exp_avg_sq")}
+        if self._scale is not None:
+            tensors["scale"] = self._scale
         tensors["step"] = torch.tensor(self.step)
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
@@ -99,6 +106,7 @@ class EvidenceTrainer:
         self.model.load_state_dict(part)
         self.step = int(tensors["step"])
         self._generator.set_state(tensors["generator"])
+        self._scale = tensors.get("scale")
         self._records = tensors["records"].tolist()
         self._spent = self._records[-1][-1] if self._records else 0.0
         for k, parameter in enumerate(self._parameters):
@@ -126,6 +134,14 @@ class EvidenceTrainer:
         seconds = self._spent + time.perf_counter() - self._began
         values = (float(self.step), loss.item(), evidence.item(), prior.item(), seconds)
         self._records.append(list(values))
+
+    def _noise_scale(self, cut: Cut) -> Tensor | None:
+        """How much more noise than usual each entry has; of windows found anew."""
+        if self._whole is None:
+            return noise_scale(self.model, self.record, cut, rounds=_ROUNDS)
+        if self.step % _ROBUST_EVERY == 0:
+            self._scale = noise_scale(self.model, self.record, cut, self._scale, rounds=1)
+        return self._scale
 
     def _observed(self) -> int:
         return int((~np.isnan(self.record.targets)).sum())

@@ -8,7 +8,6 @@ density is asked how far it really reaches: a parabola would believe too much of
 """
 
 import copy
-from concurrent.futures import ThreadPoolExecutor
 from typing import final
 
 import numpy as np
@@ -19,9 +18,12 @@ from torch import Tensor, nn
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.sums import Backend
+from deeplfm.training.threads import side_by_side
 
 _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
 _LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
+_PROBES, _HALVINGS = 4, 6  # draws that are looked at, and how closely their reach is found
+_DEPTH = 1.0  # how much lower than at its top the density is where draws are, over what is usual
 _ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
 
 
@@ -83,39 +85,70 @@ def fit_posterior(
     posterior = Posterior(len(prior))
     posterior.mean.copy_(flat_parameters(model))
     factor = _without_turns(model, vectors * values.clamp(min=1e-12).rsqrt())
+    density = _Density(model, record, cut, share, backend)
     loose = torch.nonzero((values < _LOOSE) & (factor.norm(dim=0) > 1e-9))[:, 0]
+    factor[:, loose] *= _reach(density, factor[:, loose])
     posterior.factor.copy_(factor)
-    posterior.factor[:, loose] *= _reach(model, record, cut, share, factor[:, loose], backend)
+    away = posterior.draw(_PROBES, seed) - posterior.mean
+    posterior.factor.mul_(_shrink(density, away))
     return posterior
 
 
-def _reach(
-    model: MarkovModel, record: Record, cut: Cut, share: float, ways: Tensor, backend: Backend
-) -> Float[Tensor, " k"]:
+@final
+class _Density:
+    """The log density of raw parameters, by how much it falls from where the model is now."""
+
+    def __init__(
+        self, model: MarkovModel, record: Record, cut: Cut, share: float, backend: Backend
+    ) -> None:
+        self._model, self._record, self._cut = model, record, cut
+        self._share, self._backend = share, backend
+        self._centre = flat_parameters(model)
+        self._top = self._at(copy.deepcopy(model), self._centre)
+
+    def falls(self, ways: Float[Tensor, "k n"]) -> Float[Tensor, " k"]:
+        """How much lower it is a way off; infinite where it cannot be computed."""
+        workers = max(1, torch.get_num_threads())
+        shares = [list(range(k, len(ways), workers)) for k in range(workers)]
+
+        def work(rows: list[int]) -> list[float]:
+            own = copy.deepcopy(self._model)
+            return [self._top - self._at(own, self._centre + ways[k]) for k in rows]
+
+        found = torch.zeros(len(ways), dtype=torch.float64)
+        for rows, values in zip(shares, side_by_side(work, shares), strict=True):
+            found[rows] = torch.tensor(values, dtype=torch.float64)
+        return torch.where(found.isfinite(), found, torch.inf)
+
+    def _at(self, own: MarkovModel, values: Tensor) -> float:
+        set_flat(own, values)
+        with torch.no_grad():
+            found = own.evidence(self._record, self._cut, backend=self._backend)
+            return float(self._share * found + own.log_prior())
+
+
+def _reach(density: _Density, ways: Float[Tensor, "n k"]) -> Float[Tensor, " k"]:
     """How far each way may be gone, 1 at most, so that the log density falls by 1/2."""
-    centre = flat_parameters(model)
+    both = density.falls(torch.cat((ways, -ways), 1).mT).view(2, -1).mean(0)
+    return (0.5 / both.clamp(min=0.5)).sqrt()
 
-    def falls(columns: list[int]) -> list[float]:
-        own = copy.deepcopy(model)
 
-        def density(values: Tensor) -> float:
-            set_flat(own, values)
-            with torch.no_grad():
-                found = share * own.evidence(record, cut, backend=backend) + own.log_prior()
-            return float(found)
+def _shrink(density: _Density, away: Float[Tensor, "k n"]) -> float:
+    """How far draws may go, 1 at most, so that they are where a Gaussian of as many numbers is.
 
-        top = density(centre)
-        pairs = ((centre + ways[:, k], centre - ways[:, k]) for k in columns)
-        return [top - (density(one) + density(other)) / 2 for one, other in pairs]
-
-    workers = max(1, torch.get_num_threads())
-    shares = [list(range(k, ways.shape[1], workers)) for k in range(workers)]
-    found = torch.zeros(ways.shape[1], dtype=torch.float64)
-    with ThreadPoolExecutor(workers) as pool:
-        for columns, values in zip(shares, pool.map(falls, shares), strict=True):
-            found[columns] = torch.tensor(values, dtype=torch.float64)
-    found = torch.where(found.isfinite(), found, 1e6)
-    return (0.5 / found.clamp(min=0.5)).sqrt()
+    Small steps along many ways at once add up to more than each of them says.
+    """
+    usual = _DEPTH * away.shape[1] / 2
+    low, high = 0.0, 1.0
+    if float(density.falls(away).mean()) <= usual:
+        return 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if float(density.falls(middle * away).mean()) <= usual:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def curvature_rows(record: Record, seed: int) -> tuple[Cut, float]:
@@ -151,9 +184,7 @@ def _curvature(
         return gradient(moved)
 
     at = gradient(centre)
-    # Threads: a row is one call of compiled code, that leaves the interpreter to others.
-    with ThreadPoolExecutor(max(1, torch.get_num_threads())) as pool:
-        rows = list(pool.map(row, range(len(centre))))
+    rows = side_by_side(row, range(len(centre)))
     found = -(torch.stack(rows) - at) / _DIFFERENCE
     return (found + found.mT) / 2
 
