@@ -1,12 +1,13 @@
 """Markov layers: the parameters behind a `System`, each with a standard normal prior.
 
-    λ_k = λ0_k e^{s ξ},  ω_k = ω0_k + δ_k ξ,   a_dk = Σ_q b_dq c_qk + τ e_dk    (a, c, e complex)
+    λ_k = low_k + λ0_k e^{s ξ},  ω_k = ω0_k + δ_k ξ,   a_dk = Σ_q b_dq c_qk + τ e_dk    (a, c, e complex)
 
 Every raw number ξ is N(0, 1) before data come: sizes and centres say what is usual. Loadings a are
 what modes share (few patterns b over the outputs, times c) plus what is their own, with a width τ
 that is learnt. So seven channels of one mixture and three that differ both come out right.
 """
 
+from functools import partial
 from typing import final
 
 import torch
@@ -26,20 +27,21 @@ _PATTERNS = 4  # that loadings share, at most
 class OscillatorBank(nn.Module):
     """K oscillators that D outputs share.
 
-    decay, frequency: where λ and ω are centred, [K]; reach: how far ω may be from there, [K].
+    Where λ and ω are centred, how far ω may be from there, and the least λ are set with the start,
+    [K] each.
     """
 
+    least_decay: Tensor
     decay_centre: Tensor
     frequency_centre: Tensor
     reach: Tensor
 
-    def __init__(self, decay: Tensor, frequency: Tensor, reach: Tensor, num_outputs: int) -> None:
+    def __init__(self, count: int, num_outputs: int) -> None:
         super().__init__()
-        count, patterns = len(decay), min(num_outputs - 1, _PATTERNS)
-        self.register_buffer("decay_centre", decay)
-        self.register_buffer("frequency_centre", frequency)
-        self.register_buffer("reach", reach)
-        zeros = decay.new_zeros
+        patterns = min(num_outputs - 1, _PATTERNS)
+        for name in ("least_decay", "decay_centre", "frequency_centre", "reach"):
+            self.register_buffer(name, torch.ones(count, dtype=torch.float64))
+        zeros = partial(torch.zeros, dtype=torch.float64)
         self.log_decay = nn.Parameter(zeros(count))
         self.shift = nn.Parameter(zeros(count))
         self.own = nn.Parameter(zeros(num_outputs, count, 2))
@@ -54,6 +56,7 @@ class OscillatorBank(nn.Module):
     def parts(self, natural: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """λ, ω and the loadings [D, 2K] of natural parameters."""
         decay = self.decay_centre * torch.exp(DECAY_SPREAD * natural["log_decay"])
+        decay = self.least_decay + decay
         frequency = self.frequency_centre + self.reach * natural["shift"]
         loadings = natural["loadings"]
         return decay, frequency, torch.cat((loadings[..., 0], loadings[..., 1]), 1)

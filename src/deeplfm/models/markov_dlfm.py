@@ -28,6 +28,7 @@ Trend: TypeAlias = Literal["auto", "none", "linear", "local"]
 _PEAKS, _BROAD = 32, 8  # oscillators at peaks of the spectrum, and broad ones over the band
 _ENTRIES = 12  # observed numbers that an oscillator needs, at least
 _PERIODS_KEPT = 10.0  # 1/λ of a peak is centred at the length of the record over this
+_LEAST_DECAY = 0.5  # a record cannot say that it remembers for longer than twice its length
 _FIRST_DECAY = 4.0  # where λ starts, in units of one over the length
 _REACH = 3.0  # resolvable frequencies that ω may move, as a standard deviation
 _BAND, _BROAD_DECAY = (0.02, 0.9), 0.15  # of the broad ones, per usual step
@@ -131,10 +132,7 @@ class MarkovDLFM(ModelSettings):
         likelihood = self.likelihood.tiled(outputs)
         if not isinstance(likelihood, AdditiveNoise):
             raise TypeError("the noise must be added")
-        zeros = torch.zeros(peaks + broad, dtype=torch.float64)
-        bank = None
-        if peaks + broad:
-            bank = OscillatorBank(zeros + 1, zeros + 1, zeros + 1, outputs)
+        bank = OscillatorBank(peaks + broad, outputs) if peaks + broad else None
         levels = None
         if self.level:
             size = _WANDER / math.sqrt(length)
@@ -196,6 +194,7 @@ def _start_bank(
     usual = _BROAD_DECAY / record.step
     bank.frequency_centre.copy_(joined(torch.tensor(found.frequency), band))
     bank.decay_centre.copy_(joined(_PERIODS_KEPT / found.span, usual))
+    bank.least_decay.copy_(joined(_LEAST_DECAY / found.span, 0.0))
     bank.reach.copy_(joined(_REACH * resolution, usual))
     waves = torch.tensor(np.stack([found.loadings.real, found.loadings.imag], -1))
     loadings = torch.zeros(record.num_outputs, peaks + broad, 2, dtype=torch.float64)
