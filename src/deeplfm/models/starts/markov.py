@@ -24,6 +24,7 @@ _STRETCHES = 8  # that are looked at, spread over the record
 _OVERSAMPLING = 8  # grid points per resolvable frequency
 _APART = 1.75  # resolvable frequencies between two peaks: the width of a tapered line
 _RIDGE = 3.0  # of the regression on waves, in rows
+_DENSEST = 8  # times as many frequencies as rows of a stretch: rows in bursts ask for no more
 
 
 class Spectrum(NamedTuple):
@@ -42,7 +43,9 @@ def spectral_start(record: Record, count: int, known: Sequence[float] = ()) -> S
     stretches = _stretches(record)
     span = float(np.median([np.ptp(times) for times, _ in stretches])) or record.span[1]
     step = 2 * math.pi / (_OVERSAMPLING * span)
-    multiples = np.arange(_OVERSAMPLING - 2, max(_OVERSAMPLING, math.pi / record.step / step))
+    most = _OVERSAMPLING * _DENSEST * max(len(times) for times, _ in stretches)
+    last = min(math.pi / record.step / step, most)
+    multiples = np.arange(_OVERSAMPLING - 2, max(_OVERSAMPLING, last))
     power = np.zeros(len(multiples))
     for times, values in stretches:
         for column in values.T:
