@@ -6,7 +6,6 @@ Functions of unknown weight are a constant per output, and with `trend` a line; 
 inputs follow where the physics is known (`known.py`).
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, final
@@ -98,7 +97,7 @@ class Record:
         begin = np.searchsorted(self.series[order], self.series[order])  # of the series of each row
         rows_of = np.bincount(self.series)[self.series[order]]
         usual = np.minimum(rows_of, length)
-        number = math.ceil(count * length / usual.mean())
+        number = max(1, round(count * length / float(usual.mean())))
         chosen = torch.randint(len(order), (number,), generator=generator).numpy()
         before = torch.rand(number, generator=generator, dtype=torch.float64).numpy()
         first, size = begin[chosen], usual[chosen]
