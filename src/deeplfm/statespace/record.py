@@ -51,7 +51,15 @@ class Record:
     @cached_property
     def timeline(self) -> Timeline:
         """All rows in the order of time."""
-        return order_in_time(self.times, self.series)
+        return order_in_time(self.times, self.series, self.begins)
+
+    @cached_property
+    def begins(self) -> Values:
+        """The time of the first target of every series; that of all where a series has none."""
+        seen = ~np.isnan(self.targets).all(1)
+        found = np.full(int(self.series.max()) + 1, np.inf)
+        np.minimum.at(found, self.series[seen], self.times[seen])
+        return np.where(np.isfinite(found), found, self.span[0])
 
     @property
     def num_outputs(self) -> int:
@@ -74,7 +82,7 @@ class Record:
     @cached_property
     def step(self) -> float:
         """The usual step from a row to the next of its series."""
-        steps = self.timeline.steps.numpy()
+        steps = self.timeline.steps.numpy()  # may repeat: some are early
         counts = np.bincount(self.timeline.step.numpy().ravel(), minlength=len(steps))
         positive = steps > 0
         if not positive.any():

@@ -11,7 +11,7 @@ from typing import final
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -28,12 +28,14 @@ class Timeline:
 
     steps: the distinct steps [T]; step: which of them leads to a row [B, N], of the first row any.
     series, row: the place in the table of every row as it was given, [n] each.
+    early: which steps end at or before the begin of their series, [T]; None: none does.
     """
 
     steps: Float[Tensor, " T"]
     step: Int[Tensor, "B N"]
     series: Places
     row: Places
+    early: Bool[Tensor, " T"] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -51,8 +53,13 @@ class Timeline:
         return np.asarray(table[self.series, self.row])
 
 
-def order_in_time(times: Values, series: Places | None = None) -> Timeline:
-    """The timeline of rows with times [n]; `series` [n] are numbers from 0, one by default."""
+def order_in_time(
+    times: Values, series: Places | None = None, begins: Values | None = None
+) -> Timeline:
+    """The timeline of rows with times [n]; `series` [n] are numbers from 0, one by default.
+
+    `begins` are the times [B] where series begin, where some rows come before.
+    """
     own = np.zeros(len(times), dtype=np.int64) if series is None else series
     order = np.lexsort((times, own))
     sorted_series = own[order]
@@ -60,9 +67,15 @@ def order_in_time(times: Values, series: Places | None = None) -> Timeline:
     row = np.empty(len(times), dtype=np.int64)
     row[order] = np.arange(len(times)) - first[sorted_series]
     steps, which = steps_between(times[order], first)
+    early = None
+    if begins is not None and (times < begins[own]).any():
+        before = times[order] <= begins[sorted_series]
+        both, number = np.unique(2 * which + before, return_inverse=True)
+        steps, early = steps[both // 2], torch.tensor(both % 2 == 1)
+        which = number.astype(np.int32)
     step = np.zeros((len(first), int(row.max()) + 1), dtype=np.int32)
     step[sorted_series, row[order]] = which
-    return Timeline(torch.tensor(steps), torch.tensor(step), own, row)
+    return Timeline(torch.tensor(steps), torch.tensor(step), own, row, early)
 
 
 def steps_between(times: Values, first: Places) -> tuple[Values, NDArray[np.int32]]:
