@@ -43,11 +43,14 @@ class Dataset:
         return len(self.x)
 
 
-def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
+def dataset(
+    X: Any, y: Any, known: Any = None, series: Any = None, *, complete: bool = True
+) -> Dataset:
     """A data set of arrays, lists, tensors or pandas.
 
     X is [N] or [N, P], y [N] or [N, D] with NaN for gaps; `known` inputs are [N] or [N, C], and
-    `series` [N] are the ids of the series.
+    `series` [N] are the ids of the series. A `complete` one has two rows or more, and every output
+    is observed somewhere; rows that are added to others may be fewer.
     """
     x, input_names = as_table("X", X, "x")
     targets, output_names = as_table("y", y, "y")
@@ -57,7 +60,7 @@ def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
             "Give every output a row, with NaN where it was not observed."
         )
     _check_finite_inputs(x)
-    if len(x) == 1:
+    if len(x) == 1 and complete:
         raise InputError(
             "X and y must have 2 or more rows; got 1 sample. One observation says nothing of a "
             "function: add more."
@@ -69,7 +72,7 @@ def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
         )
     observed = ~np.isnan(targets)
     for name, column in zip(output_names, observed.T, strict=True):
-        if not column.any():
+        if complete and not column.any():
             raise InputError(
                 f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
             )

@@ -79,8 +79,9 @@ class OscillatorBank(nn.Module):
             # Both factors of a pattern have the same size: that is the cheapest for their priors.
             count = torch.tensor(right.shape[1] / len(loadings)).sqrt()
             size = (sizes[:patterns] / _AMPLITUDE / count).sqrt()
-            self.mixing.copy_(left[:, :patterns] * size)
-            self.shared.copy_((right[:patterns] * (size * count)[:, None]).view(self.shared.shape))
+            found = len(size)  # one mode has two patterns at most
+            self.mixing[:, :found] = left[:, :found] * size
+            self.shared[:found] = (right[:found] * (size * count)[:, None]).view(found, -1, 2)
             rest = loadings - _AMPLITUDE * torch.einsum("dq,qkz->dkz", self.mixing, self.shared)
             self.own.copy_(rest / _WIDTH)
 

@@ -14,7 +14,7 @@ from deeplfm.forces import ForceKernel, Matern
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers.driven import DrivenOutputs
 from deeplfm.layers.markov import DECAY_SPREAD, Levels, OscillatorBank
-from deeplfm.likelihoods import Gaussian, Likelihood
+from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
 from deeplfm.likelihoods.additive import AdditiveNoise
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.models.recipe import ModelSettings, check_force, check_likelihood, check_templates
@@ -103,9 +103,9 @@ class MarkovDLFM(ModelSettings):
         check_templates(given, len(given) if isinstance(given, Sequence) else 1)
         check_likelihood(self.likelihood)
         check_force(self.force)
-        if not isinstance(self.likelihood, AdditiveNoise):
+        if not isinstance(self.likelihood, (Gaussian, StudentT)):
             raise InputError(
-                "likelihood of a MarkovDLFM must be noise that is added, Gaussian() or StudentT(); "
+                "likelihood of a MarkovDLFM must be Gaussian() or StudentT(); "
                 f"got {self.likelihood!r}. Use FourierDLFM for other likelihoods."
             )
 

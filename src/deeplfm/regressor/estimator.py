@@ -166,7 +166,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Nothing is fitted again; rows may lie before, between or after those of the fit. Only
         state-space models can; `known` and `series` as in `fit`.
         """
-        self.fitted_ = self._markov("update").updated(self.check_data(X, y, known, series))
+        self.fitted_ = self._markov("update").updated(self._new_rows(X, y, known, series))
         return self
 
     def condition(
@@ -177,7 +177,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         A new patient, say: nothing is fitted again. Only state-space models can; `known` and
         `series` as in `fit`.
         """
-        fitted = self._markov("condition").conditioned(self.check_data(X, y, known, series))
+        fitted = self._markov("condition").conditioned(self._new_rows(X, y, known, series))
         other: DeepLFMRegressor = clone(self)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
@@ -192,29 +192,49 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return physics_draws(self._markov("posterior").physics(num_samples, seed))
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
-        """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X."""
+        """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X.
+
+        Of a panel they are f(X, series), with one id per row.
+        """
         return self._own().draw(num_samples, seed)
 
     def latent_forces(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        known: Any = None,
+        series: Any = None,
     ) -> Predictive:
         """Give the forces that drive a `layer` (from 0) at `X` [N] or [N, P], without noise.
 
         It holds `num_samples` draws [S, N, forces]; a `seed` as in `predictive`; `.names` says
-        which forces they are.
+        which forces they are. Inputs that are `known` and `series` as in `predict`.
         """
         self._check_inputs(X)
-        return self._own().latent_forces(X, layer, num_samples, seed)
+        beside = self._beside(known, series)
+        return self._own().latent_forces(X, layer, num_samples, seed, **beside)
 
     def hidden_functions(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        known: Any = None,
+        series: Any = None,
     ) -> Predictive:
         """Give what a `layer` (from 0) hands on to the next at `X` [N] or [N, P], without noise.
 
-        It holds `num_samples` draws [S, N, functions]; a `seed` as in `predictive`.
+        It holds `num_samples` draws [S, N, functions]; a `seed`, `known` inputs and `series` as in
+        `predictive`.
         """
         self._check_inputs(X)
-        return self._own().hidden_functions(X, layer, num_samples, seed)
+        beside = self._beside(known, series)
+        return self._own().hidden_functions(X, layer, num_samples, seed, **beside)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute R² at `X` [N, P] over what was observed of `y` [N, D], averaged over outputs.
@@ -301,6 +321,12 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
+        self.model.likelihood.check_targets(data.y, data.output_names)
+        return data
+
+    def _new_rows(self, X: Any, y: Any, known: Any, series: Any) -> Dataset:
+        """Rows for a physics that is known: one is enough, and outputs may be missing in all."""
+        data = dataset(X, y, known, series, complete=False)
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 

@@ -19,18 +19,23 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, inputs_table
 from deeplfm.data.dataset import one_input
-from deeplfm.data.panels import KnownInputs, Panel, joined, known_inputs, one_series, panel_of
+from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
 from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
-from deeplfm.regressor.base import Fitted, Functions, Summary
-from deeplfm.regressor.markov_draws import posterior_functions
+from deeplfm.regressor.base import Fitted, Summary
+from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_physics import Physics, physics_of
+from deeplfm.regressor.markov_rows import (
+    appended,
+    check_alike,
+    record_of,
+    with_later_inputs,
+)
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
-from deeplfm.statespace.record import Known
 from deeplfm.training.laplace import Posterior, set_flat
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import side_by_side
@@ -73,18 +78,19 @@ class FittedMarkov(Fitted):
         """The rows that it is conditioned on, with standardised targets."""
         return record_of(self.data, self.scaling.targets(self.data.y), self.trend)
 
-    def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
+    def draw(self, num_samples: int = 5, seed: int | None = None) -> Callable[..., Values]:
+        """Functions f(X) or, of a panel, f(X, series): [S, N, D], the same ones at every X."""
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         every = self._members(min(num_samples, PHYSICS), start)
         counts = [(num_samples + k) // len(every) for k in range(len(every))]
         functions = [
-            posterior_functions(member, self.record, self._scale(member), count, start, k)
+            self._functions(member, count, start, k)
             for k, (member, count) in enumerate(zip(every, counts, strict=True))
         ]
 
-        def evaluate(X: Any) -> Values:
-            times, panel, _ = self._asked(X, None, None)
+        def evaluate(X: Any, series: Any = None) -> Values:
+            times, panel, _ = self._asked(X, None, series)
             found = [function(times, panel.codes) for function in functions]
             return self.scaling.functions(np.concatenate(found))
 
@@ -135,7 +141,14 @@ class FittedMarkov(Fitted):
         return found
 
     def latent_forces(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        known: Any = None,
+        series: Any = None,
     ) -> Predictive:
         self._check_layer(layer)
         start = self.seed if seed is None else seed
@@ -145,15 +158,22 @@ class FittedMarkov(Fitted):
             own = self._physics(member)
             return Readout(names, own.forces(), None)
 
-        mean, variance, _ = self._smoothed(X, None, None, start, readout)
+        mean, variance, _ = self._smoothed(X, known, series, start, readout)
         components = NormalComponents(mean, np.sqrt(variance))
         return Predictive(mean, components, names, start)
 
     def hidden_functions(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        known: Any = None,
+        series: Any = None,
     ) -> Predictive:
         self._check_layer(layer)
-        found = self.predictive(X, num_samples, seed)
+        found = self.predictive(X, num_samples, seed, known=known, series=series)
         return Predictive.without_noise(found.samples, self.output_names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
@@ -173,10 +193,13 @@ class FittedMarkov(Fitted):
 
     def updated(self, data: Dataset) -> "FittedMarkov":
         """The same physics with more rows of the same series."""
-        return replace(self, data=_appended(self.data, data))
+        return replace(self, data=appended(self.data, data))
 
     def conditioned(self, data: Dataset) -> "FittedMarkov":
         """The same physics on other data."""
+        check_alike(self.data, data)
+        if not len(data):
+            raise InputError("y must have an observation or more; got only NaN. Add rows.")
         return replace(self, data=data)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -228,25 +251,7 @@ class FittedMarkov(Fitted):
     def _with_inputs(self, X: Any, known: Any, series: Any) -> Dataset:
         """The data with known inputs after the last training row, which come with a prediction."""
         x, panel, _ = self._asked(X, None, series)
-        own = self.data.known
-        if own is None:
-            raise InputError(
-                "known must be given to fit before it is given to predict; the model was fitted "
-                "without known inputs. Leave it out, or fit with known=."
-            )
-        new = known_inputs(x, known, panel.codes)
-        if new.values.shape[1] != own.values.shape[1]:
-            raise InputError(
-                f"known must have the {own.values.shape[1]} inputs of the fit; got "
-                f"{new.values.shape[1]}. Select the same columns."
-            )
-        last = np.full(int(own.codes.max()) + 1, -np.inf)
-        np.maximum.at(last, own.codes, own.times)
-        later = new.times > last[new.codes]
-        parts = [(own.times, new.times[later]), (own.codes, new.codes[later])]
-        times, codes = (np.concatenate(pair) for pair in parts)
-        values = np.concatenate([own.values, new.values[later]])
-        return replace(self.data, known=joined(own.names, times, codes, values))
+        return with_later_inputs(self.data, x, panel, known)
 
     def _moments(self, X: Any, known: Any, series: Any, seed: int) -> tuple[Values, Values, Values]:
         """Means and variances of functions [S, N, D] in the user's units, and noise [S, 1, D]."""
@@ -306,46 +311,11 @@ class FittedMarkov(Fitted):
 
     def _functions_at(self, X: Any, num_samples: int, seed: int, series: Any) -> Values:
         """Draws of functions at rows of any series."""
-        check_count("num_samples", num_samples)
-        times, panel, _ = self._asked(X, None, series)
-        every = self._members(min(num_samples, PHYSICS), seed)
-        found = []
-        for k, member in enumerate(every):
-            count = (num_samples + k) // len(every)
-            own = posterior_functions(member, self.record, self._scale(member), count, seed, k)
-            found.append(own(times, panel.codes))
-        return self.scaling.functions(np.concatenate(found))
+        return np.asarray(self.draw(num_samples, seed)(X, series))
 
-
-def record_of(data: Dataset, targets: Values, trend: bool) -> Record:
-    """The rows of a data set as a Markov model sees them."""
-    panel = one_series(len(data)) if data.panel is None else data.panel
-    known = None
-    if data.known is not None:
-        known = Known(data.known.times, data.known.codes, data.known.values)
-    return Record(one_input(data.x), panel.codes, targets, trend, known)
-
-
-def _appended(old: Dataset, new: Dataset) -> Dataset:
-    """All rows of both; series are told apart by their labels."""
-    if new.output_names != old.output_names and new.y.shape[1] != old.y.shape[1]:
-        raise InputError(
-            f"new rows must have the {old.y.shape[1]} outputs of the fit; got {new.y.shape[1]}. "
-            "Select the same columns."
-        )
-    panel, known = old.panel, old.known
-    if old.panel is not None:
-        own = one_series(len(new)) if new.panel is None else new.panel
-        labels = (*old.panel.labels, *(one for one in own.labels if one not in old.panel.labels))
-        codes = np.array([labels.index(one) for one in own.labels])[own.codes]
-        panel = Panel(labels, np.concatenate([old.panel.codes, codes]))
-    if old.known is not None and new.known is not None:
-        known = _joined_inputs(old.known, new.known)
-    x, y = np.concatenate([old.x, new.x]), np.concatenate([old.y, new.y])
-    return Dataset(x, y, old.input_names, old.output_names, panel, known)
-
-
-def _joined_inputs(old: KnownInputs, new: KnownInputs) -> KnownInputs:
-    times = np.concatenate([old.times, new.times])
-    codes = np.concatenate([old.codes, new.codes])
-    return joined(old.names, times, codes, np.concatenate([old.values, new.values]))
+    def _functions(
+        self, member: MarkovModel, count: int, seed: int, number: int
+    ) -> Callable[[Values, Codes], Values]:
+        scale = self._scale(member)
+        labels = 1 if self.data.panel is None else len(self.data.panel.labels)
+        return posterior_functions(member, self.record, scale, count, seed, number, labels)

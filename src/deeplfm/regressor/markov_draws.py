@@ -7,7 +7,7 @@ seed and on t alone.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.randomness import derived_seed
-from deeplfm.statespace import Record
+from deeplfm.statespace import Record, System, stack_blocks
 from deeplfm.statespace.bridges import PriorPaths
 from deeplfm.statespace.keyed_normals import standard_normals
 
@@ -24,34 +24,67 @@ Values = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
+@final
+class _Prior:
+    """Prior paths of all outputs of one series, as a function of time."""
+
+    def __init__(
+        self, model: MarkovModel, system: System, record: Record, count: int, keys: tuple[int, ...]
+    ) -> None:
+        seed, member, number = keys
+        first, length = record.span
+        self._origin = float(record.begins[number]) if number < len(record.begins) else first
+        common: dict[str, Any] = {
+            "num_samples": count,
+            "origin": self._origin,
+            "scale": length,
+        }
+        own = derived_seed(seed, member, number)
+        self._paths = PriorPaths(system.decay, system.frequency, system.block, seed=own, **common)
+        self._loadings = system.loadings
+        self._back: PriorPaths | None = None
+        if model.levels is not None:
+            # Walks leave the begin in both directions: backwards on paths of their own.
+            with torch.no_grad():
+                blocks, self._steps = model.levels.parts(model.levels.natural())
+            none = system.decay[:0]
+            own = derived_seed(seed, member, number, 1)
+            self._back = PriorPaths(none, none, stack_blocks(blocks), seed=own, **common)
+
+    def __call__(self, times: Values) -> Values:
+        """[n, D, S]."""
+        found = self._paths.functions(times, self._loadings)
+        early = times < self._origin
+        if self._back is not None and early.any():
+            mirrored = 2 * self._origin - times[early]
+            found[:, torch.tensor(early)] += self._back.functions(mirrored, self._steps)
+        return found.permute(1, 2, 0).numpy()
+
+
 def posterior_functions(
-    model: MarkovModel, record: Record, scale: Tensor | None, count: int, seed: int, member: int
+    model: MarkovModel,
+    record: Record,
+    scale: Tensor | None,
+    count: int,
+    seed: int,
+    member: int,
+    series: int,
 ) -> Callable[[Values, Codes], Values]:
-    """`count` functions of times and series: f(times, codes) is [S, N, D], standardised."""
+    """`count` functions of times and `series` numbers: f(times, codes) is [S, N, D], standardised.
+
+    The record may lack a row of some of the series.
+    """
     with torch.no_grad():
         system = model.system()
-    first, length = record.span
-    paths = {
-        number: PriorPaths(
-            system.decay,
-            system.frequency,
-            system.block,
-            num_samples=count,
-            seed=derived_seed(seed, member, number),
-            origin=first,
-            scale=length,
-        )
-        for number in range(record.num_series)
-    }
-    noise_seed = derived_seed(seed, member, record.num_series)
+    paths = [_Prior(model, system, record, count, (seed, member, b)) for b in range(series)]
+    noise_seed = derived_seed(seed, member, series)
 
     def prior(times: Values, codes: Codes) -> Values:
         """[n, D, S] at rows of any series."""
         found = np.empty((len(times), record.num_outputs, count))
         for number in np.unique(codes).tolist():
             own = codes == number
-            values = paths[number].functions(times[own], system.loadings)
-            found[own] = values.permute(1, 2, 0).numpy()
+            found[own] = paths[number](times[own])
         return found
 
     def residuals() -> Values:
@@ -79,7 +112,7 @@ def posterior_functions(
         with torch.no_grad():
             observations = model.observations(whole, cut, scale=own_scale)
             found = system.corrections(
-                replace(observations, targets=observations.targets),
+                observations,
                 torch.tensor(line.table(targets)),
                 system.loadings,
                 observations.design,

@@ -13,7 +13,8 @@ from deeplfm.data import Dataset, fit_scaling
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
-from deeplfm.regressor.markov import FittedMarkov, record_of
+from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_rows import record_of
 from deeplfm.training import Processes, Training, join
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import fit_posterior

@@ -12,7 +12,8 @@ from deeplfm.data import Dataset
 from deeplfm.data.panels import KnownInputs, Panel
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
-from deeplfm.regressor.markov import FittedMarkov, record_of
+from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_rows import record_of
 from deeplfm.regressor.restoring import part_of, restore
 from deeplfm.training.laplace import Posterior
 

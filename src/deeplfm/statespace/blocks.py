@@ -41,6 +41,10 @@ class Block(ABC):
     def start(self) -> Float[Tensor, "M M"]:
         """The covariance of the states at the first time."""
 
+    def early_moves(self, steps: Float[Tensor, " T"]) -> Moves:
+        """Φ and Q over steps before a series begins: what is at rest until then does not move."""
+        return self.moves(steps)
+
     def transition(self, steps: Float[Tensor, " T"]) -> Float[Tensor, "T M M"]:
         """Φ over each step."""
         return self.moves(steps).transition
@@ -60,8 +64,10 @@ class _Stacked(Block):
         return sum(block.size for block in self._blocks)
 
     def moves(self, steps: Float[Tensor, " T"]) -> Moves:
-        transitions, diffusions = zip(*(one.moves(steps) for one in self._blocks), strict=True)
-        return Moves(_block_diagonal(transitions), _block_diagonal(diffusions))
+        return _joined([one.moves(steps) for one in self._blocks])
+
+    def early_moves(self, steps: Float[Tensor, " T"]) -> Moves:
+        return _joined([one.early_moves(steps) for one in self._blocks])
 
     def start(self) -> Float[Tensor, "M M"]:
         return _block_diagonal([block.start() for block in self._blocks])
@@ -72,6 +78,11 @@ def stack_blocks(blocks: Sequence[Block]) -> Block:
     if not blocks:
         raise InputError("blocks to stack must be one or more; got none. Pass a Level, say.")
     return _Stacked(blocks)
+
+
+def _joined(moves: Sequence[Moves]) -> Moves:
+    transitions, diffusions = zip(*moves, strict=True)
+    return Moves(_block_diagonal(transitions), _block_diagonal(diffusions))
 
 
 def _block_diagonal(matrices: Sequence[Tensor]) -> Tensor:

@@ -86,6 +86,13 @@ class DrivenODE(Block):
     def moves(self, steps: Float[Tensor, " T"]) -> Moves:
         return Moves(*self.system.moves(checked_steps(steps)))
 
+    def early_moves(self, steps: Float[Tensor, " T"]) -> Moves:
+        if self.memory == "infinite":
+            return self.moves(steps)
+        moves = self.moves(steps)
+        same = torch.eye(self.size).to(moves.transition).expand_as(moves.transition)
+        return Moves(same, torch.zeros_like(moves.diffusion))
+
     def start(self) -> Float[Tensor, "M M"]:
         covariance = self.system.stationary()
         if self.memory == "infinite":

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.statespace.timeline import Places, Timeline, Values, distinct, order_in_time
+from deeplfm.statespace.timeline import Places, Timeline, Values, order_in_time, steps_between
 
 
 class Known(NamedTuple):
@@ -51,7 +51,15 @@ class Record:
     @cached_property
     def timeline(self) -> Timeline:
         """All rows in the order of time."""
-        return order_in_time(self.times, self.series)
+        return order_in_time(self.times, self.series, self.begins)
+
+    @cached_property
+    def begins(self) -> Values:
+        """The time of the first target of every series; that of all where a series has none."""
+        seen = ~np.isnan(self.targets).all(1)
+        found = np.full(int(self.series.max()) + 1, np.inf)
+        np.minimum.at(found, self.series[seen], self.times[seen])
+        return np.where(np.isfinite(found), found, self.span[0])
 
     @property
     def num_outputs(self) -> int:
@@ -65,14 +73,16 @@ class Record:
 
     @cached_property
     def span(self) -> tuple[float, float]:
-        """The first time, and the length of the record."""
-        first = float(self.times.min())
-        return first, float(self.times.max()) - first or 1.0
+        """The first time of a target and the length from there; rows beside do not change it."""
+        seen = ~np.isnan(self.targets).all(1)
+        times = self.times[seen] if seen.any() else self.times
+        first = float(times.min())
+        return first, float(times.max()) - first or 1.0
 
     @cached_property
     def step(self) -> float:
         """The usual step from a row to the next of its series."""
-        steps = self.timeline.steps.numpy()
+        steps = self.timeline.steps.numpy()  # may repeat: some are early
         counts = np.bincount(self.timeline.step.numpy().ravel(), minlength=len(steps))
         positive = steps > 0
         if not positive.any():
@@ -87,20 +97,31 @@ class Record:
         return _cut(line, line.table(self.times), line.table(self.targets, np.nan), None)
 
     def windows(self, count: int, length: int, generator: torch.Generator) -> Cut:
-        """`count` stretches of `length` rows; every row is as likely to be in one as any other."""
+        """Stretches of up to `length` rows, each of one series: as many rows as `count` long ones.
+
+        They lie about rows that are drawn at random; near the ends of a series fewer hold a row.
+        """
         order = np.lexsort((self.times, self.series))
-        last = len(order) - length
-        starts = torch.randint(last + 1, (count,), generator=generator).numpy()
-        return self.stretches(order, starts, length)
+        begin = np.searchsorted(self.series[order], self.series[order])  # of the series of each row
+        rows_of = np.bincount(self.series)[self.series[order]]
+        usual = np.minimum(rows_of, length)
+        number = max(1, round(count * length / float(usual.mean())))
+        chosen = torch.randint(len(order), (number,), generator=generator).numpy()
+        before = torch.rand(number, generator=generator, dtype=torch.float64).numpy()
+        first, size = begin[chosen], usual[chosen]
+        latest = first + rows_of[chosen] - size
+        starts = np.clip(chosen - (before * size).astype(np.int64), first, latest)
+        return self.stretches(order, starts, int(size.max()))
 
     def stretches(self, order: Places, starts: Places, length: int) -> Cut:
         """Rows of `order` from each of `starts`; where a series ends, the window goes on unseen."""
-        rows = order[starts[:, None] + np.arange(length)]
-        own = self.series[rows] == self.series[rows[:, :1]]
+        places = starts[:, None] + np.arange(length)
+        rows = order[np.minimum(places, len(order) - 1)]
+        own = (self.series[rows] == self.series[rows[:, :1]]) & (places < len(order))
         times = np.where(own, self.times[rows], self.times[rows[:, :1]])
         times = np.maximum.accumulate(times, axis=1)
-        steps, which = distinct(np.diff(times, axis=1, prepend=times[:, :1]).ravel(), self._largest)
         flat = np.arange(rows.size)
+        steps, which = steps_between(times.ravel(), flat[::length])
         line = Timeline(
             torch.tensor(steps),
             torch.tensor(which.reshape(rows.shape)),
@@ -120,10 +141,6 @@ class Record:
             targets=np.concatenate([self.targets, empty]),
         )
         return joined, np.arange(len(self.times), len(joined.times))
-
-    @property
-    def _largest(self) -> float:
-        return float(np.abs(self.times).max(initial=0.0))
 
 
 def _cut(line: Timeline, times: Values, targets: Values, rows: Places | None) -> Cut:

@@ -124,21 +124,26 @@ class System:
             spread = design - means[..., count:]
             return means[..., :count] + spread @ estimates[:, None]
 
-    def moves(self, steps: Float[Tensor, " T"]) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """λΔ, ωΔ, Φ, Q and P of the sums, for distinct steps."""
+    def moves(
+        self, steps: Float[Tensor, " T"], early: Bool[Tensor, " T"] | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """λΔ, ωΔ, Φ, Q and P of the sums, for distinct steps; some may be `early`."""
         decay, turn = steps[:, None] * self.decay, steps[:, None] * self.frequency
         if self.block is None:
             none = self.loadings.new_zeros(len(steps), 0, 0)
             return decay, turn, none, none, self.loadings.new_zeros(0, 0)
-        moves = self.block.moves(steps)
-        return decay, turn, moves.transition, moves.diffusion, self.block.start()
+        phi, noise = self.block.moves(steps)
+        if early is not None:
+            parts = zip(self.block.early_moves(steps), (phi, noise), strict=True)
+            phi, noise = (torch.where(early[:, None, None], *pair) for pair in parts)
+        return decay, turn, phi, noise, self.block.start()
 
     def _model(self, rows: Observations) -> list[Tensor]:
         line = rows.timeline
         noise = self.noise.expand(1, 1, -1)
         noise = noise if rows.scale is None else noise * rows.scale
         steps = line.steps.to(self.loadings)
-        own = [*self.moves(steps), self.loadings, noise]
+        own = [*self.moves(steps, line.early), self.loadings, noise]
         return [*own, rows.columns, line.step, rows.observed]
 
 

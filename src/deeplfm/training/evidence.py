@@ -5,6 +5,7 @@
 Works like `Trainer` from outside: steps, a history, checkpoints that resume bit for bit.
 """
 
+import hashlib
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.data import files
-from deeplfm.errors import NumericalError
+from deeplfm.errors import InputError, NumericalError
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.progress import Report
@@ -83,8 +84,8 @@ class EvidenceTrainer:
         return share * found, self.model.log_prior()
 
     def save(self) -> None:
-        """A checkpoint, whole or not at all."""
-        if self._folder is None:
+        """A checkpoint, whole or not at all; before the first step there is nothing to keep."""
+        if self._folder is None or self.step == 0:
             return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for k, part in enumerate(self._parameters):
@@ -95,15 +96,26 @@ class EvidenceTrainer:
         tensors["step"] = torch.tensor(self.step)
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
+        tensors["digest"] = _digest(tensors)
         files.save_tensors(self._folder / _FILE, tensors)
 
     def resume(self) -> None:
         """Go on from the checkpoint in the folder, if there is one."""
         if self._folder is None or not (self._folder / _FILE).exists():
             return
-        tensors = files.load_tensors(self._folder / _FILE)
+        path = self._folder / _FILE
+        tensors = files.load_tensors(path)
+        if not torch.equal(tensors.pop("digest", torch.empty(0)), _digest(tensors)):
+            raise InputError(f"checkpoint must be as it was written; {path} is not. Delete it.")
         part = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-        self.model.load_state_dict(part)
+        try:
+            self.model.load_state_dict(part)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise InputError(
+                f"checkpoint must be of the same model; {path} is not ({reason}). Delete it, or "
+                "choose another folder."
+            ) from None
         self.step = int(tensors["step"])
         self._generator.set_state(tensors["generator"])
         self._scale = tensors.get("scale")
@@ -145,3 +157,13 @@ class EvidenceTrainer:
 
     def _observed(self) -> int:
         return int((~np.isnan(self.record.targets)).sum())
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> Tensor:
+    """A checksum of tensors and their names, [32]."""
+    found = hashlib.sha256()
+    for name in sorted(tensors):
+        value = tensors[name].detach().cpu().contiguous()
+        found.update(f"{name} {tuple(value.shape)} {value.dtype};".encode())
+        found.update(value.numpy().tobytes())
+    return torch.tensor(list(found.digest()), dtype=torch.uint8)

@@ -8,16 +8,17 @@ density is asked how far it really reaches: a parabola would believe too much of
 """
 
 import copy
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from deeplfm.models.markov_model import MarkovModel
+from deeplfm.models.markov_model import MarkovModel, Natural
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.sums import Backend
+from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import side_by_side
 
 _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
@@ -72,7 +73,8 @@ def fit_posterior(
 ) -> Posterior:
     """The Gaussian about the parameters that a model has now."""
     cut, share = curvature_rows(record, seed)
-    curvature = share * _curvature(model, record, cut, backend)
+    rows = _Rows(record, cut, noise_scale(model, record, cut), share, backend)
+    curvature = share * _curvature(model, rows)
     jacobian = _jacobian(model)
     prior = torch.cat(
         [torch.full((raw.value.numel(),), raw.spread**-2).double() for raw in model.raw()]
@@ -85,7 +87,7 @@ def fit_posterior(
     posterior = Posterior(len(prior))
     posterior.mean.copy_(flat_parameters(model))
     factor = _without_turns(model, vectors * values.clamp(min=1e-12).rsqrt())
-    density = _Density(model, record, cut, share, backend)
+    density = _Density(model, rows)
     loose = torch.nonzero((values < _LOOSE) & (factor.norm(dim=0) > 1e-9))[:, 0]
     factor[:, loose] *= _reach(density, factor[:, loose])
     noise = torch.tensor(np.random.default_rng(seed).standard_normal((_PROBES, len(loose))))
@@ -107,15 +109,28 @@ def _doubts(model: MarkovModel) -> Float[Tensor, "n 1"]:
     return torch.cat(parts)
 
 
+class _Rows(NamedTuple):
+    """The rows that are looked at, how noisy their entries are, and how many times more there are.
+
+    Noise with heavy tails is as it is about the best parameters.
+    """
+
+    record: Record
+    cut: Cut
+    scale: Tensor | None
+    share: float
+    backend: Backend
+
+    def evidence(self, model: MarkovModel, natural: Natural | None = None) -> Tensor:
+        return model.evidence(self.record, self.cut, natural, self.scale, self.backend)
+
+
 @final
 class _Density:
     """The log density of raw parameters, by how much it falls from where the model is now."""
 
-    def __init__(
-        self, model: MarkovModel, record: Record, cut: Cut, share: float, backend: Backend
-    ) -> None:
-        self._model, self._record, self._cut = model, record, cut
-        self._share, self._backend = share, backend
+    def __init__(self, model: MarkovModel, rows: _Rows) -> None:
+        self._model, self._rows = model, rows
         self._centre = flat_parameters(model)
         self._top = self._at(copy.deepcopy(model), self._centre)
 
@@ -136,8 +151,7 @@ class _Density:
     def _at(self, own: MarkovModel, values: Tensor) -> float:
         set_flat(own, values)
         with torch.no_grad():
-            found = own.evidence(self._record, self._cut, backend=self._backend)
-            return float(self._share * found + own.log_prior())
+            return float(self._rows.share * self._rows.evidence(own) + own.log_prior())
 
 
 def _reach(density: _Density, ways: Float[Tensor, "n k"]) -> Float[Tensor, " k"]:
@@ -175,9 +189,7 @@ def curvature_rows(record: Record, seed: int) -> tuple[Cut, float]:
     return cut, everything / max(1.0, float(cut.observed.sum()))
 
 
-def _curvature(
-    model: MarkovModel, record: Record, cut: Cut, backend: Backend
-) -> Float[Tensor, "m m"]:
+def _curvature(model: MarkovModel, rows: _Rows) -> Float[Tensor, "m m"]:
     natural = {name: value.detach() for name, value in model.natural().items()}
     centre = torch.cat([value.reshape(-1) for value in natural.values()])
 
@@ -187,8 +199,8 @@ def _curvature(
         for name, value in natural.items():
             given[name] = values[first : first + value.numel()].view_as(value)
             first += value.numel()
-        found = model.evidence(record, cut, given, backend=backend)
-        (by,) = torch.autograd.grad(found, values)
+        # A copy of its own: parameters are given to a module by putting them there for a while.
+        (by,) = torch.autograd.grad(rows.evidence(copy.deepcopy(model), given), values)
         return by
 
     def row(k: int) -> Tensor:
@@ -197,8 +209,8 @@ def _curvature(
         return gradient(moved)
 
     at = gradient(centre)
-    rows = side_by_side(row, range(len(centre)))
-    found = -(torch.stack(rows) - at) / _DIFFERENCE
+    moved = side_by_side(row, range(len(centre)))
+    found = -(torch.stack(moved) - at) / _DIFFERENCE
     return (found + found.mT) / 2
 
 

@@ -24,6 +24,8 @@ _STRETCHES = 8  # that are looked at, spread over the record
 _OVERSAMPLING = 8  # grid points per resolvable frequency
 _APART = 1.75  # resolvable frequencies between two peaks: the width of a tapered line
 _RIDGE = 3.0  # of the regression on waves, in rows
+_ALIKE = 0.02  # difference of peaks that the grid of frequencies can make
+_DENSEST = 8  # times as many frequencies as rows of a stretch: rows in bursts ask for no more
 
 
 class Spectrum(NamedTuple):
@@ -42,7 +44,9 @@ def spectral_start(record: Record, count: int, known: Sequence[float] = ()) -> S
     stretches = _stretches(record)
     span = float(np.median([np.ptp(times) for times, _ in stretches])) or record.span[1]
     step = 2 * math.pi / (_OVERSAMPLING * span)
-    multiples = np.arange(_OVERSAMPLING - 2, max(_OVERSAMPLING, math.pi / record.step / step))
+    most = _OVERSAMPLING * _DENSEST * max(len(times) for times, _ in stretches)
+    last = min(math.pi / record.step / step, most)
+    multiples = np.arange(_OVERSAMPLING - 2, max(_OVERSAMPLING, last), dtype=np.float64)
     power = np.zeros(len(multiples))
     for times, values in stretches:
         for column in values.T:
@@ -87,7 +91,8 @@ def _centred(times: Values, targets: Values, trend: bool) -> Values:
 
 
 def _peaks(power: Values, count: int) -> NDArray[np.int64]:
-    left = power.copy()
+    # Where rows come in pairs on a grid a wave has aliases: the slowest of equal peaks is taken.
+    left = power * np.linspace(1, 1 - _ALIKE, len(power))
     width = math.ceil(_APART * _OVERSAMPLING)
     found: list[int] = []
     while len(found) < count and left.max(initial=0.0) > 0:
