@@ -43,11 +43,14 @@ class Dataset:
         return len(self.x)
 
 
-def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
+def dataset(
+    X: Any, y: Any, known: Any = None, series: Any = None, *, whole: bool = True
+) -> Dataset:
     """A data set of arrays, lists, tensors or pandas.
 
     X is [N] or [N, P], y [N] or [N, D] with NaN for gaps; `known` inputs are [N] or [N, C], and
-    `series` [N] are the ids of the series.
+    `series` [N] are the ids of the series. Rows that come to others are not the `whole` of them:
+    there may be one, and outputs that it says nothing of.
     """
     x, input_names = as_table("X", X, "x")
     targets, output_names = as_table("y", y, "y")
@@ -57,7 +60,7 @@ def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
             "Give every output a row, with NaN where it was not observed."
         )
     _check_finite_inputs(x)
-    if len(x) == 1:
+    if whole and len(x) == 1:
         raise InputError(
             "X and y must have 2 or more rows; got 1 sample. One observation says nothing of a "
             "function: add more."
@@ -69,7 +72,7 @@ def dataset(X: Any, y: Any, known: Any = None, series: Any = None) -> Dataset:
         )
     observed = ~np.isnan(targets)
     for name, column in zip(output_names, observed.T, strict=True):
-        if not column.any():
+        if whole and not column.any():
             raise InputError(
                 f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
             )

@@ -25,9 +25,9 @@ from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.devices import checked_device, checked_dtype
-from deeplfm.regressor.fitting import fit
+from deeplfm.regressor.fitting import check_plain, fit
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.regressor.markov_fitting import fit_markov
+from deeplfm.regressor.markov_fitting import check_training, fit_markov
 from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
 from deeplfm.training import Training
 from deeplfm.training.schedule import USED
@@ -110,7 +110,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> "DeepLFMRegressor":
         """Fit as `fit` does, with `checkpoints`, to `data` on disk, inputs [N, P], targets [N, D].
 
-        They may be larger than memory; `training` has a batch_size.
+        They may be larger than memory, and `training` has a batch_size; but a state-space model
+        reads them all, and needs none.
         """
         self.check_settings()
         self.n_features_in_ = len(data.input_names)
@@ -166,7 +167,11 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Nothing is fitted again; rows may lie before, between or after those of the fit. Only
         state-space models can; `known` and `series` as in `fit`.
         """
-        self.fitted_ = self._markov("update").updated(self.check_data(X, y, known, series))
+        fitted = self._markov("update")
+        self._check_inputs(X)
+        data = dataset(X, y, known, series, whole=False)
+        self.model.likelihood.check_targets(data.y, data.output_names)
+        self.fitted_ = fitted.updated(data)
         return self
 
     def condition(
@@ -177,7 +182,9 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         A new patient, say: nothing is fitted again. Only state-space models can; `known` and
         `series` as in `fit`.
         """
-        fitted = self._markov("condition").conditioned(self.check_data(X, y, known, series))
+        own = self._markov("condition")
+        self._check_inputs(X)
+        fitted = own.conditioned(self.check_data(X, y, known, series))
         other: DeepLFMRegressor = clone(self)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
@@ -234,7 +241,10 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def history_(self) -> dict[str, np.ndarray]:
-        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each."""
+        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each.
+
+        A state-space model has log_evidence and log_prior in place of the two parts of a bound.
+        """
         check_is_fitted(self)
         history = dict(self.fitted_.histories[0])
         if "backend" in history:
@@ -287,6 +297,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
                     "Pass an instance."
                 )
+        if isinstance(self.model, MarkovDLFM):
+            check_training(self.training)
         conventions.check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
@@ -301,6 +313,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
+        if isinstance(self.model, Recipe):
+            check_plain(data)
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, inputs_table
 from deeplfm.data.dataset import one_input
-from deeplfm.data.panels import KnownInputs, Panel, joined, known_inputs, one_series, panel_of
+from deeplfm.data.panels import Panel, joined, known_inputs, one_series, panel_of
 from deeplfm.errors import InputError
 from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
 from deeplfm.evaluation.predictive import Predictive
@@ -28,6 +28,7 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import posterior_functions
 from deeplfm.regressor.markov_physics import Physics, physics_of
+from deeplfm.regressor.markov_rows import appended, check_alike
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
 from deeplfm.statespace.record import Known
@@ -173,10 +174,11 @@ class FittedMarkov(Fitted):
 
     def updated(self, data: Dataset) -> "FittedMarkov":
         """The same physics with more rows of the same series."""
-        return replace(self, data=_appended(self.data, data))
+        return replace(self, data=appended(self.data, data))
 
     def conditioned(self, data: Dataset) -> "FittedMarkov":
         """The same physics on other data."""
+        check_alike(self.data, data)
         return replace(self, data=data)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -324,28 +326,3 @@ def record_of(data: Dataset, targets: Values, trend: bool) -> Record:
     if data.known is not None:
         known = Known(data.known.times, data.known.codes, data.known.values)
     return Record(one_input(data.x), panel.codes, targets, trend, known)
-
-
-def _appended(old: Dataset, new: Dataset) -> Dataset:
-    """All rows of both; series are told apart by their labels."""
-    if new.output_names != old.output_names and new.y.shape[1] != old.y.shape[1]:
-        raise InputError(
-            f"new rows must have the {old.y.shape[1]} outputs of the fit; got {new.y.shape[1]}. "
-            "Select the same columns."
-        )
-    panel, known = old.panel, old.known
-    if old.panel is not None:
-        own = one_series(len(new)) if new.panel is None else new.panel
-        labels = (*old.panel.labels, *(one for one in own.labels if one not in old.panel.labels))
-        codes = np.array([labels.index(one) for one in own.labels])[own.codes]
-        panel = Panel(labels, np.concatenate([old.panel.codes, codes]))
-    if old.known is not None and new.known is not None:
-        known = _joined_inputs(old.known, new.known)
-    x, y = np.concatenate([old.x, new.x]), np.concatenate([old.y, new.y])
-    return Dataset(x, y, old.input_names, old.output_names, panel, known)
-
-
-def _joined_inputs(old: KnownInputs, new: KnownInputs) -> KnownInputs:
-    times = np.concatenate([old.times, new.times])
-    codes = np.concatenate([old.codes, new.codes])
-    return joined(old.names, times, codes, np.concatenate([old.values, new.values]))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.data import files
-from deeplfm.errors import NumericalError
+from deeplfm.errors import InputError, NumericalError
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.progress import Report
@@ -29,7 +29,7 @@ _WHOLE = 3000  # rows up to which every step sees all of them
 WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
 _ROUNDS, _ROBUST_EVERY = 2, 5  # of noise with heavy tails, in windows; steps between, whole
 _COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
-_FILE = "evidence.safetensors"
+CHECKPOINT = "evidence.safetensors"
 
 
 @final
@@ -95,15 +95,22 @@ class EvidenceTrainer:
         tensors["step"] = torch.tensor(self.step)
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
-        files.save_tensors(self._folder / _FILE, tensors)
+        files.save_tensors(self._folder / CHECKPOINT, tensors)
 
     def resume(self) -> None:
         """Go on from the checkpoint in the folder, if there is one."""
-        if self._folder is None or not (self._folder / _FILE).exists():
+        if self._folder is None or not (self._folder / CHECKPOINT).exists():
             return
-        tensors = files.load_tensors(self._folder / _FILE)
+        tensors = files.load_tensors(self._folder / CHECKPOINT)
         part = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
-        self.model.load_state_dict(part)
+        try:
+            self.model.load_state_dict(part)
+        except RuntimeError as error:
+            reason = str(error).splitlines()[-1].strip()
+            raise InputError(
+                f"checkpoint must be of the same model; {self._folder / CHECKPOINT} is not "
+                f"({reason}). Choose a new folder, or train without checkpoints."
+            ) from None
         self.step = int(tensors["step"])
         self._generator.set_state(tensors["generator"])
         self._scale = tensors.get("scale")
