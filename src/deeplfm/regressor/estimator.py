@@ -203,25 +203,40 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self._own().draw(num_samples, seed)
 
     def latent_forces(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        series: Any = None,
     ) -> Predictive:
         """Give the forces that drive a `layer` (from 0) at `X` [N] or [N, P], without noise.
 
-        It holds `num_samples` draws [S, N, forces]; a `seed` as in `predictive`; `.names` says
-        which forces they are.
+        It holds `num_samples` draws [S, N, forces]; `seed` and `series` as in `predictive`;
+        `.names` says which forces they are. Of the modes of a state-space model they are what
+        each adds to each output.
         """
         self._check_inputs(X)
-        return self._own().latent_forces(X, layer, num_samples, seed)
+        beside = self._beside(None, series)
+        return self._own().latent_forces(X, layer, num_samples, seed, **beside)
 
     def hidden_functions(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        series: Any = None,
     ) -> Predictive:
         """Give what a `layer` (from 0) hands on to the next at `X` [N] or [N, P], without noise.
 
-        It holds `num_samples` draws [S, N, functions]; a `seed` as in `predictive`.
+        It holds `num_samples` draws [S, N, functions]; `seed` and `series` as in `predictive`.
         """
         self._check_inputs(X)
-        return self._own().hidden_functions(X, layer, num_samples, seed)
+        beside = self._beside(None, series)
+        return self._own().hidden_functions(X, layer, num_samples, seed, **beside)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Compute R² at `X` [N, P] over what was observed of `y` [N, D], averaged over outputs.
@@ -342,10 +357,11 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _beside(self, known: Any, series: Any) -> dict[str, Any]:
         """Arguments that only a state-space model has."""
-        if known is None and series is None:
-            return {}
-        self._markov("a prediction with known inputs or series")
-        return {"known": known, "series": series}
+        given = {"known": known, "series": series}
+        given = {name: value for name, value in given.items() if value is not None}
+        if given:
+            self._markov("a prediction with known inputs or series")
+        return given
 
     def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> Fitted:
         device, dtype = self.check_settings()

@@ -21,7 +21,7 @@ from deeplfm.data import Dataset, inputs_table
 from deeplfm.data.dataset import one_input
 from deeplfm.data.panels import Panel, joined, known_inputs, one_series, panel_of
 from deeplfm.errors import InputError
-from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
+from deeplfm.evaluation import Components, NormalComponents, PointComponents, StudentTComponents
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
@@ -136,25 +136,43 @@ class FittedMarkov(Fitted):
         return found
 
     def latent_forces(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        series: Any = None,
     ) -> Predictive:
         self._check_layer(layer)
+        check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
 
         def readout(member: MarkovModel, record: Record) -> Readout:
-            own = self._physics(member)
-            return Readout(names, own.forces(), None)
+            return Readout(names, self._physics(member).forces(), None)
 
-        mean, variance, _ = self._smoothed(X, None, None, start, readout)
-        components = NormalComponents(mean, np.sqrt(variance))
-        return Predictive(mean, components, names, start)
+        mean, variance, _ = self._smoothed(X, None, series, start, readout)
+        std = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+        return Predictive(
+            lambda: self._functions_at(X, num_samples, start, series, forces=True),
+            NormalComponents(mean, std, noise=False),
+            names,
+            start,
+            observed=PointComponents,
+        )
 
     def hidden_functions(
-        self, X: Any, layer: int = 0, num_samples: int = 200, seed: int | None = None
+        self,
+        X: Any,
+        layer: int = 0,
+        num_samples: int = 200,
+        seed: int | None = None,
+        *,
+        series: Any = None,
     ) -> Predictive:
         self._check_layer(layer)
-        found = self.predictive(X, num_samples, seed)
+        found = self.predictive(X, num_samples, seed, series=series)
         return Predictive.without_noise(found.samples, self.output_names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:
@@ -180,6 +198,16 @@ class FittedMarkov(Fitted):
         """The same physics on other data."""
         check_alike(self.data, data)
         return replace(self, data=data)
+
+    def knowing(self, data: Dataset) -> "FittedMarkov":
+        """The same model with the known inputs that other data have after its last row."""
+        if data.known is None or self.data.known is None:
+            return self
+        labels = None
+        if data.panel is not None:
+            labels = [data.panel.labels[code] for code in data.known.codes.tolist()]
+        known = self._with_inputs(data.known.times, data.known.values, labels)
+        return replace(self, data=known)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that predictions need, by name."""
@@ -306,17 +334,22 @@ class FittedMarkov(Fitted):
             return StudentTComponents(mean, scale, likelihood.degrees)
         return NormalComponents(mean, np.sqrt(variance + noise))
 
-    def _functions_at(self, X: Any, num_samples: int, seed: int, series: Any) -> Values:
-        """Draws of functions at rows of any series."""
+    def _functions_at(
+        self, X: Any, num_samples: int, seed: int, series: Any, forces: bool = False
+    ) -> Values:
+        """Draws of functions, or of forces, at rows of any series."""
         check_count("num_samples", num_samples)
         times, panel, _ = self._asked(X, None, series)
         every = self._members(min(num_samples, PHYSICS), seed)
         found = []
         for k, member in enumerate(every):
             count = (num_samples + k) // len(every)
-            own = posterior_functions(member, self.record, self._scale(member), count, seed, k)
+            rows = self._physics(member).forces() if forces else None
+            scale = self._scale(member)
+            own = posterior_functions(member, self.record, scale, count, seed, k, rows)
             found.append(own(times, panel.codes))
-        return self.scaling.functions(np.concatenate(found))
+        drawn = np.concatenate(found)
+        return drawn if forces else self.scaling.functions(drawn)
 
 
 def record_of(data: Dataset, targets: Values, trend: bool) -> Record:
