@@ -84,8 +84,7 @@ def test_a_run_of_a_panel_is_the_fit_in_python(
     found = pd.read_csv(out, dtype={"id": str})
     assert list(found.columns)[:4] == ["t", "id", "a_mean", "a_std"]
     assert found["id"].tolist() == ["7", "007", "007"]
-    beside = {"known": grid[["u"]], "series": grid["id"]}
-    p = model.predictive(grid[["t"]], **beside)
+    p = model.predictive(grid[["t"]], known=grid[["u"]], series=grid["id"])
     np.testing.assert_array_equal(found[["a_mean", "b_mean"]], p.mean)
     np.testing.assert_array_equal(found[["a_p05", "b_p05"]], p.quantile(0.05))
 
