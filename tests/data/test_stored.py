@@ -197,12 +197,12 @@ import sys, torch
 from pathlib import Path
 torch.set_num_threads(1)
 import deeplfm as dlfm
-from deeplfm.app import runs
+from deeplfm.app import runs, sources
 runs.LARGE = 10
 model = dlfm.DeepLFMRegressor(
     dlfm.FourierDLFM(num_features=5, hidden_dim=1, weight_init="prior", frequency_init="prior"),
     dlfm.Training(steps=60, num_samples=1, batch_size=200, checkpoint_every=100))
-runs.fit_run(runs.Source(Path(sys.argv[1]), [], []), model, Path(sys.argv[2]))
+runs.fit_run(sources.Source(Path(sys.argv[1]), [], []), model, Path(sys.argv[2]))
 lines = Path("/proc/self/status").read_text().splitlines()
 print("peak", next(line.split()[1] for line in lines if line.startswith("VmHWM")))
 """

@@ -20,8 +20,7 @@ from own_likelihoods import Laplace
     ("outputs", "modes"), [(1, 3), (2, 1), (2, 4), (3, 2), (4, 1), (7, 1), (7, 5)]
 )
 def test_a_bank_starts_at_the_loadings_that_it_is_given(outputs: int, modes: int) -> None:
-    one = torch.ones(modes, dtype=torch.float64)
-    bank = OscillatorBank(one, one, one, outputs)
+    bank = OscillatorBank(modes, outputs)
     generator = torch.Generator().manual_seed(0)
     loadings = torch.randn(outputs, modes, 2, generator=generator, dtype=torch.float64)
     bank.start(loadings)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from deeplfm.data import csv_tables as tables
 from deeplfm.errors import DeepLFMError, InputError
-from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
+from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
 from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
 
@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from deeplfm.regressor.base import Fitted
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
-_RECIPES: dict[str, Callable[..., Recipe]] = {"fourier": FourierDLFM, "inducing": InducingDLFM}
+_RECIPES: dict[str, Callable[..., ModelSettings]] = {
+    "markov": MarkovDLFM,
+    "fourier": FourierDLFM,
+    "inducing": InducingDLFM,
+}
 
 app = typer.Typer(help="Deep latent force models.", no_args_is_help=True, add_completion=False)
 
@@ -48,13 +52,19 @@ def fit(
     out: Annotated[Path, typer.Option(help="A new folder for the run.")],
     inputs: Annotated[str, typer.Option(help="Input columns; by default the first.")] = "",
     outputs: Annotated[str, typer.Option(help="Output columns; by default all others.")] = "",
-    model: Annotated[str, typer.Option(help="fourier or inducing.")] = "fourier",
+    model: Annotated[str, typer.Option(help="markov, fourier or inducing.")] = "fourier",
+    series: Annotated[
+        str, typer.Option(help="Column of ids: each has a state of its own (markov).")
+    ] = "",
+    known: Annotated[str, typer.Option(help="Columns of known inputs, by commas (markov).")] = "",
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     samples: Annotated[int, typer.Option(help="Draws per step.")] = Training.num_samples,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW.")] = Training.learning_rate,
     batch_size: Annotated[int | None, typer.Option(help="Rows per step; all by default.")] = None,
     restarts: Annotated[int, typer.Option(help="Starts; the best is kept.")] = Training.restarts,
-    hidden_dim: Annotated[int | None, typer.Option(help="Functions of a hidden layer.")] = None,
+    hidden_dim: Annotated[
+        int | None, typer.Option(help="Functions of a hidden layer; not of markov.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of start, training and predictions.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
     dtype: Annotated[str, typer.Option(help="float32 or float64.")] = "float32",
@@ -67,6 +77,7 @@ def fit(
 ) -> None:
     """Fit a model to the columns of a table; empty cells were not observed."""
     from deeplfm.app import runs
+    from deeplfm.app.sources import Source
     from deeplfm.regressor.estimator import DeepLFMRegressor
 
     training = Training(
@@ -78,7 +89,8 @@ def fit(
         checkpoint_every=checkpoint_every,
     )
     estimator = DeepLFMRegressor(_recipe(model, hidden_dim), training, seed, device, dtype)
-    source = runs.Source(data, tables.names_of(inputs), tables.names_of(outputs))
+    fitted, seen, given = (tables.names_of(text) for text in (inputs, outputs, known))
+    source = Source(data, fitted, seen, series or None, given)
     console = Console()
     ended = runs.fit_run(source, estimator, out, resume=resume, say=_line)
     if ended == "interrupted":
@@ -93,7 +105,10 @@ def fit(
 @app.command()
 def predict(
     run: Annotated[Path, typer.Argument(help="The folder of a run.")],
-    at: Annotated[Path, typer.Option(help="A CSV or Parquet file with the input columns.")],
+    at: Annotated[
+        Path,
+        typer.Option(help="A CSV or Parquet file with the input columns, series, known inputs."),
+    ],
     out: Annotated[Path, typer.Option(help="The CSV or Parquet file to write.")],
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:1.")] = "auto",
 ) -> None:
@@ -102,6 +117,21 @@ def predict(
 
     rows = runs.predict_run(run, at, out, device)
     _line(f"{rows} rows: {out}")
+
+
+@app.command()
+def update(
+    run: Annotated[Path, typer.Argument(help="The folder of a run of --model markov.")],
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file with the run's columns.")],
+    out: Annotated[Path | None, typer.Option(help="A new folder; by default the run's.")] = None,
+) -> None:
+    """Take new rows into a run: the same physics, nothing is fitted again."""
+    from deeplfm.app import runs
+
+    new, total = runs.update_run(run, data, out)
+    _line(
+        f"{new:,} new row{'' if new == 1 else 's'}, {total:,} in all: {run if out is None else out}"
+    )
 
 
 @app.command()
@@ -200,12 +230,19 @@ def _line(text: str) -> None:
     Console().print(text, soft_wrap=True, markup=False, highlight=False)
 
 
-def _recipe(name: str, hidden_dim: int | None) -> Recipe:
+def _recipe(name: str, hidden_dim: int | None) -> ModelSettings:
     if name not in _RECIPES:
         raise InputError(
             f"--model must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
         )
-    return _RECIPES[name]() if hidden_dim is None else _RECIPES[name](hidden_dim=hidden_dim)
+    if hidden_dim is None:
+        return _RECIPES[name]()
+    if name == "markov":
+        raise InputError(
+            f"--hidden-dim must be left out with --model markov, which has no hidden layer; got "
+            f"{hidden_dim}. Leave it out, or choose fourier or inducing."
+        )
+    return _RECIPES[name](hidden_dim=hidden_dim)
 
 
 def _show_fit(console: Console, fitted: "Fitted") -> None:

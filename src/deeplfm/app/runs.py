@@ -10,38 +10,34 @@ Killed at any moment the folder goes on with `--resume`, to the result of a run 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from deeplfm.app.sources import Rows, Source, read_like, rows_of, source_like, unseen, with_columns
 from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import csv_tables as tables
+from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored, store
 from deeplfm.errors import InputError
+from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor, load
+from deeplfm.regressor.markov_fitting import check_alone
 from deeplfm.regressor.settings import to_json
 from deeplfm.training import join
+from deeplfm.training.evidence import CHECKPOINT
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
 LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
+_BEGUN = ("race.json", CHECKPOINT)  # files that a training leaves at its first checkpoint
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Source:
-    """A table and the columns to fit."""
-
-    path: Path
-    inputs: Sequence[str]
-    outputs: Sequence[str]
 
 
 def fit_run(
@@ -59,7 +55,7 @@ def fit_run(
         if isinstance(data, Stored):
             model.fit_stored(data, checkpoints=checkpoints)
         else:
-            model.fit(*data, checkpoints=checkpoints)
+            model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
         if model.fitted_.steps < model.training.steps and not model.training.held_out:
             return "interrupted"
         if processes.leads:
@@ -70,35 +66,42 @@ def fit_run(
 
 def _begun(
     source: Source, model: DeepLFMRegressor, out: Path, resume: bool, say: Say
-) -> "Generator[object, None, tuple[pd.DataFrame, pd.DataFrame] | Stored | None]":
+) -> "Generator[object, None, Rows | Stored | None]":
     """The data to fit, with the request written; None where all was done before.
 
-    A large table that is fitted in batches is stored with the checkpoints, a chunk at a time.
+    A large table is stored with the checkpoints, a chunk at a time, where the model can read it
+    from there: in batches, or row after row as a state-space model does.
     """
-    large = model.training.batch_size is not None and tables.numbers_in(source.path) > LARGE
-    frame = next(tables.read_chunks(source.path)) if large else tables.read_table(source.path)
-    source = _with_columns(source, frame)
-    x, origins = tables.inputs(frame, source.inputs, source.path, None)
-    y = tables.targets(frame, source.outputs, source.path)
+    markov = isinstance(model.model, MarkovDLFM)
+    if markov:
+        check_alone()
+    large = (markov or model.training.batch_size is not None) and source.plain
+    large = large and tables.numbers_in(source.path) > LARGE
+    frame = next(tables.read_chunks(source.path)) if large else source.read()
+    source = with_columns(source, frame)
+    rows = rows_of(source, frame, None)
+    if markov:
+        one_input(rows.x.to_numpy())
     if not large:
-        model.check_data(x, y)
-    request = _request(source, model, origins)
+        model.check_data(rows.x, rows.y, **rows.beside)
+    request = _request(source, model, rows.origins)
     if resume:
         _check_same(request, out)
         if (out / _MODEL).exists():
             say(f"{out} is finished: there is nothing to resume.")
             return None
-        if not (out / _CHECKPOINTS / "race.json").exists():
+        if not any((out / _CHECKPOINTS / name).exists() for name in _BEGUN):
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
     rule = model.model.likelihood
-    stored = (yield from _stored(source, origins, out, rule)) if large else None
+    stored = (yield from _stored(source, rows.origins, out, rule)) if large else None
     if not resume:
         files.save_json(out / _RUN, request)
     if stored is None:
-        return x, y
-    say(f"{len(stored):,} rows are read from disk; the start and reports look at some of them.")
+        return rows
+    seen = "" if markov else "; the start and reports look at some of them"
+    say(f"{len(stored):,} rows are read from disk{seen}.")
     return stored
 
 
@@ -136,12 +139,12 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
         raise InputError(f"--out must be another file than --at; got {out} twice. Choose another.")
     tables.check_ending(out)
     model = open_run(run, device)
-    names = model.fitted_.input_names
-    frame = tables.read_table(at)
-    tables.check_columns(frame, names, at)
-    x, _ = tables.inputs(frame, names, at, request_of(run)["origins"])
-    found = model.fitted_.summary(x, levels=tuple(LEVELS))
-    columns: dict[str, Any] = {name: frame[name] for name in names}
+    request = request_of(run)
+    source = source_like(model, request, at, outputs=False)
+    frame, rows = read_like(source, request["origins"])
+    found = model.fitted_.summary(rows.x, levels=tuple(LEVELS), **rows.beside)
+    series = [] if source.series is None else [source.series]
+    columns: dict[str, Any] = {name: frame[name] for name in [*source.inputs, *series]}
     for k, output in enumerate(model.output_names_):
         columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
         for level, ending in LEVELS.items():
@@ -158,19 +161,48 @@ def report_run(run: Path, out: Path, held_out: Path | None = None, device: str =
     from deeplfm.report import write_report
 
     model = open_run(run, device)
-    origins = request_of(run)["origins"]
-    unseen = None
+    request = request_of(run)
+    origins = request["origins"]
+    tested = None
     if held_out is not None:
-        frame = tables.read_table(held_out)
-        unseen = _like_the_fit(model, frame, held_out, origins)
-        if model.data_ is not None and _all_known(unseen, model.data_):
+        _, rows = read_like(source_like(model, request, held_out, outputs=True), origins)
+        tested = dataset(rows.x, rows.y, **rows.beside)
+        if model.data_ is not None and unseen(rows, model.data_).isna().all(axis=None):
             raise InputError(
                 f"--held-out must hold observations that were not fitted; all of {held_out} were. "
                 "Leave it out, or keep some data back from the fit."
             )
     names = model.fitted_.input_names
     origin = pd.Timestamp(origins[names[0]]) if len(names) == 1 and origins else None
-    write_report(model, out, origin=origin, held_out=unseen, folder=run)
+    write_report(model, out, origin=origin, held_out=tested, folder=run)
+
+
+def update_run(run: Path, table: Path, out: Path | None = None) -> tuple[int, int]:
+    """Take the new rows of a table into a run, or into a copy of it in `out`; how many, of all.
+
+    Rows that the model has already are left out: they would count twice.
+    """
+    if out is not None:
+        _check_new(out)
+    model, request = open_run(run, "cpu"), request_of(run)
+    if not isinstance(model.model, MarkovDLFM):
+        raise InputError(
+            f"update needs a run of a state-space model; {run} holds a "
+            f"{type(model.model).__name__}. Fit with --model markov, or fit again with all rows."
+        )
+    _, rows = read_like(source_like(model, request, table, outputs=True), request["origins"])
+    before = model.fitted_.data
+    y = unseen(rows, before)
+    if y.isna().all(axis=None):
+        raise InputError(
+            f"{table} must hold observations that are new to {run}; it has none. "
+            "Add rows, or check the file."
+        )
+    model.update(rows.x, y, **rows.beside)
+    if out is not None and (run / _RUN).exists():
+        files.save_json(out / _RUN, json.loads((run / _RUN).read_text(encoding="utf-8")))
+    model.save(run if out is None else out)
+    return len(model.fitted_.data) - len(before), len(model.fitted_.data)
 
 
 def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
@@ -197,41 +229,6 @@ def request_of(run: Path) -> dict[str, Any]:
         ) from None
 
 
-def _like_the_fit(
-    model: DeepLFMRegressor, frame: "pd.DataFrame", path: Path, origins: dict[str, str]
-) -> Dataset:
-    names, outputs = model.fitted_.input_names, model.output_names_
-    tables.check_columns(frame, [*names, *outputs], path)
-    x, _ = tables.inputs(frame, names, path, origins)
-    return dataset(x, tables.targets(frame, outputs, path))
-
-
-def _all_known(new: Dataset, fitted: Dataset) -> bool:
-    """Whether every observation of `new` is one of `fitted`."""
-
-    def observations(data: Dataset) -> set[tuple[float, ...]]:
-        rows, outputs = data.observed.nonzero()
-        return {
-            (*data.x[row], output, data.y[row, output])
-            for row, output in zip(rows.tolist(), outputs.tolist(), strict=True)
-        }
-
-    return observations(new) <= observations(fitted)
-
-
-def _with_columns(source: Source, frame: "pd.DataFrame") -> Source:
-    """The columns that were named; by default the first is the input, the others the outputs."""
-    inputs = list(source.inputs) or [str(frame.columns[0])]
-    outputs = list(source.outputs) or [name for name in frame.columns if name not in inputs]
-    tables.check_columns(frame, [*inputs, *outputs], source.path)
-    if not outputs:
-        raise InputError(
-            f"{source.path} must have a column to fit besides {tables.shown(inputs)}; got none. "
-            "Add one."
-        )
-    return Source(source.path, inputs, outputs)
-
-
 def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -> dict[str, Any]:
     with source.path.open("rb") as stream:
         checksum = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -240,6 +237,8 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "sha256": checksum,
         "inputs": list(source.inputs),
         "outputs": list(source.outputs),
+        "series": source.series,
+        "known": list(source.known) or None,
         "origins": origins,
         "model": to_json(model.model),
         "training": to_json(model.training),

@@ -20,8 +20,11 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SHOWN = 20  # names that an error lists
 
 
-def read_table(path: Path) -> "pd.DataFrame":
-    """A CSV (commas, semicolons or tabs) or Parquet file with named columns."""
+def read_table(path: Path, text: Sequence[str] = ()) -> "pd.DataFrame":
+    """A CSV (commas, semicolons or tabs) or Parquet file with named columns.
+
+    Columns of `text` are kept as they are written, whatever they look like.
+    """
     import pandas as pd
 
     if not path.is_file():
@@ -31,7 +34,7 @@ def read_table(path: Path) -> "pd.DataFrame":
         if path.suffix.lower() in _PARQUET:
             frame: pd.DataFrame = _with_pyarrow(lambda: pd.read_parquet(path))
         else:
-            frame = _read_text(path)
+            frame = _read_text(path, text)
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as why:
         if isinstance(why, InputError):
             raise
@@ -119,6 +122,12 @@ def targets(frame: "pd.DataFrame", names: Sequence[str], path: Path) -> "pd.Data
     return pd.DataFrame({name: _numbers(frame[name], path, "numbers") for name in names})
 
 
+def labels(frame: "pd.DataFrame", name: str, path: Path) -> list[str]:
+    """A column of ids without gaps, as text."""
+    _check_no_gaps(frame[name], path, "id")
+    return [str(value).strip() for value in frame[name]]
+
+
 def inputs(
     frame: "pd.DataFrame", names: Sequence[str], path: Path, origins: Mapping[str, str] | None
 ) -> tuple["pd.DataFrame", dict[str, str]]:
@@ -163,14 +172,19 @@ def shown(names: Any) -> str:
     return ", ".join([repr(name) for name in short[:_SHOWN]] + more)
 
 
-def _read_text(path: Path) -> "pd.DataFrame":
+def _read_text(path: Path, text: Sequence[str]) -> "pd.DataFrame":
     import pandas as pd
 
     separator = _separator(path)
 
     def read(decimal: str) -> "pd.DataFrame":
         return pd.read_csv(
-            path, sep=separator, decimal=decimal, encoding="utf-8-sig", skipinitialspace=True
+            path,
+            sep=separator,
+            decimal=decimal,
+            encoding="utf-8-sig",
+            skipinitialspace=True,
+            dtype=dict.fromkeys(text, str),
         )
 
     frame = read(".")
@@ -235,12 +249,12 @@ def _dates(column: "pd.Series[Any]", path: Path) -> "pd.Series[pd.Timestamp]":
     return dates if zoned.any() else dates.dt.tz_localize(None)
 
 
-def _check_no_gaps(column: "pd.Series[Any]", path: Path) -> None:
+def _check_no_gaps(column: "pd.Series[Any]", path: Path, kind: str = "input") -> None:
     gaps = column.isna()
     if gaps.any():
         _, row = _row(column, gaps)
         raise InputError(
-            f"input {shown([column.name])} of {path} must be there in every row; got "
+            f"{kind} {shown([column.name])} of {path} must be there in every row; got "
             f"{int(gaps.sum())} empty, the first in row {row}. Gaps belong in the outputs."
         )
 

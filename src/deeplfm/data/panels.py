@@ -26,6 +26,10 @@ class Panel:
     labels: tuple[str, ...]
     codes: Codes
 
+    def names(self) -> list[str]:
+        """The label of every row."""
+        return [self.labels[code] for code in self.codes.tolist()]
+
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,17 @@ class LocationScale(Components, ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class NormalComponents(LocationScale):
-    """N(center, scale²): `scale` is a standard deviation."""
+    """N(center, scale²): `scale` is a standard deviation, of noise or of what is not known of f.
+
+    noise: False where targets are the functions themselves, forces, say, with moments in closed
+    form.
+    """
+
+    noise: bool = True
+
+    @property
+    def noisy(self) -> bool:
+        return self.noise
 
     @property
     def has_closed_crps(self) -> bool:

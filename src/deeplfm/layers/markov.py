@@ -1,6 +1,7 @@
 """Markov layers: the parameters behind a `System`, each with a standard normal prior.
 
-    λ_k = low_k + λ0_k e^{s ξ},  ω_k = ω0_k + δ_k ξ,   a_dk = Σ_q b_dq c_qk + τ e_dk    (a, c, e complex)
+    λ_k = least_k + λ0_k e^{s ξ},   ω_k = ω0_k + δ_k ξ
+    a_dk = Σ_q b_dq c_qk + τ e_dk    (a, c, e complex)
 
 Every raw number ξ is N(0, 1) before data come: sizes and centres say what is usual. Loadings a are
 what modes share (few patterns b over the outputs, times c) plus what is their own, with a width τ

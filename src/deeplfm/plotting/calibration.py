@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting import canvas
-from deeplfm.plotting.points import Values, samples_of, targets
+from deeplfm.plotting.points import Values, check_predictive, targets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,7 @@ def plot_calibration(predictive: Predictive, y: Any, *, axes: Any = None) -> can
     y: [N, D], NaN where it was not observed; best held-out targets. Neighbours in a time series
     are not independent: there the bands are narrower than they should be.
     """
-    _, points, outputs = samples_of(predictive).shape
+    points, outputs = check_predictive(predictive)
     values = targets("y", y, (points, outputs))
     if not np.isfinite(values).any():
         raise InputError("y must have observed targets; got none. Pass held-out values.")

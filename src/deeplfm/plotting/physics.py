@@ -10,8 +10,10 @@ import numpy as np
 
 from deeplfm.errors import InputError
 from deeplfm.plotting import canvas
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.learnt import Response, greens_curves, responses
+from deeplfm.regressor.markov import FittedMarkov
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,11 +27,14 @@ def plot_greens_functions(model: Any, layer: int = 0, *, member: int = 0, ax: An
     Functions that share one are drawn once. `member` chooses the model of a mixture.
     """
     fitted = _fitted(model)
-    _check_index("layer", layer, len(fitted.members[0].layers))
-    _check_index("member", member, len(fitted.members))
+    depth = len(fitted.members[0].layers) if isinstance(fitted, FittedModel) else 1
+    _check_index("layer", layer, depth)
+    _check_index("member", member, fitted.num_members)
+    lags, values = greens_curves(fitted, layer, member)
     own = [one for one in responses(fitted, member) if one.layer == layer]
     own = [one for one in own if one.input == own[0].input]
-    lags, values = greens_curves(fitted, layer, member)
+    if isinstance(fitted, FittedMarkov):  # its modes are no answers to a force
+        own = [one for one in own if math.isfinite(one.lengthscale)]
     axes = canvas.single_axes(ax, (7, 3.6))
     shared: dict[bytes, list[int]] = {}
     for k, curve in enumerate(values.T):
@@ -55,8 +60,13 @@ def plot_time_constants(model: Any, *, member: int = 0, ax: Any = None) -> "Axes
     axis: it is written. `member` chooses the model of a mixture.
     """
     fitted = _fitted(model)
-    _check_index("member", member, len(fitted.members))
+    _check_index("member", member, fitted.num_members)
     rows = responses(fitted, member)
+    if not rows:
+        raise InputError(
+            "model must have modes or ODEs to draw; got a MarkovDLFM whose modes carry nothing. "
+            "Train it for more steps, or give it a greens_function."
+        )
     axes = canvas.single_axes(ax, (8, min(40.0, 1.3 + 0.27 * len(rows))))
     ink = canvas.ink(axes)
     colors = [canvas.next_color(axes) for _ in range(rows[-1].layer + 1)]
@@ -127,10 +137,10 @@ def _input_name(one: Response) -> str:
     return canvas.written(one.input, _NAME) + ("" if one.in_units else " (no units)")
 
 
-def _fitted(model: Any) -> FittedModel:
+def _fitted(model: Any) -> Fitted:
     """The fitted model of an estimator, or a fitted model itself."""
     found = getattr(model, "fitted_", model)
-    if not isinstance(found, FittedModel):
+    if not isinstance(found, Fitted):
         raise InputError(
             f"model must be a fitted model; got {type(model).__name__} without a fit. Call fit "
             "first."

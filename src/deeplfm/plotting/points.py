@@ -20,14 +20,15 @@ class Points:
     y: Values
 
 
-def samples_of(predictive: Any) -> Values:
-    """The samples [S, N, D] of a prediction, and of nothing else."""
+def check_predictive(predictive: Any) -> tuple[int, int]:
+    """The points and outputs of a prediction, and of nothing else."""
     if not isinstance(predictive, Predictive):
         raise InputTypeError(
             f"predictive must be a Predictive; got {type(predictive).__name__}. Pass "
             "model.predictive(x)."
         )
-    return predictive.samples
+    _, points, outputs = predictive.components.mean.shape
+    return int(points), int(outputs)
 
 
 def inputs(name: str, x: Any) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.plotting import canvas
-from deeplfm.plotting.points import Points, Values, inputs, points, samples_of
+from deeplfm.plotting.points import Points, Values, check_predictive, inputs, points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,14 +94,13 @@ def _draw(
     axes: Any,
 ) -> canvas.AxesArray:
     place = inputs("x", x)
-    count, rows, outputs = samples_of(predictive).shape
-    expected = predictive.expected_y
+    rows, outputs = check_predictive(predictive)
     if len(place) != rows:
         raise InputError(
             f"x must have a row for each of the {rows} points of the prediction; got {len(place)}. "
             "Pass the x that was predicted at."
         )
-    drawn = _chosen(draws, count)
+    functions = _functions(predictive, draws)
     # Names of parameters, not of legends, where one of them is wrong.
     tables = {
         name: points(name.replace(" ", "_"), given, place, outputs)
@@ -112,9 +111,9 @@ def _draw(
     mean, (lower, upper) = predictive.mean, predictive.interval(probability)
     panels = canvas.axes_stack(axes, outputs)
     for k, one in enumerate(panels):
-        functions = expected[drawn][:, order, k].T
         edges = lower[order, k], upper[order, k]
-        _draw_panel(one, _Panel(place[order], mean[order, k], *edges, functions, probability))
+        own = functions[:, order, k].T
+        _draw_panel(one, _Panel(place[order], mean[order, k], *edges, own, probability))
         for name, table in tables.items():
             _draw_data(one, name, table, k)
         one.set_title(canvas.name_of(predictive.names, k, kind), usetex=False)
@@ -177,20 +176,26 @@ def _finish(panels: canvas.AxesArray, x: NDArray[Any]) -> None:
             axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
-def _chosen(draws: int, count: int) -> NDArray[np.int_]:
-    """Samples to draw, spread out evenly: those of one member of a mixture are neighbours."""
+def _functions(predictive: Predictive, draws: int) -> Values:
+    """What is expected of y given some functions; samples are made only where they are drawn.
+
+    They are spread out evenly: those of one member of a mixture are neighbours.
+    """
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)):
         raise InputError(f"draws must be an integer; got {draws!r}. Pass 5.")
-    if not 0 <= draws <= count:
+    if draws == 0:
+        return np.empty((0, *predictive.components.mean.shape[1:]))
+    expected = predictive.expected_y
+    if not 0 <= draws <= len(expected):
         raise InputError(
-            f"draws must be 0 to {count}, the samples of the prediction; got {draws}. "
+            f"draws must be 0 to {len(expected)}, the samples of the prediction; got {draws}. "
             "Predict with a larger num_samples."
         )
-    return np.linspace(0, count - 1, draws).round().astype(int)
+    return np.asarray(expected[np.linspace(0, len(expected) - 1, draws).round().astype(int)])
 
 
 def _check_no_noise(predictive: Predictive, method: str) -> None:
-    samples_of(predictive)
+    check_predictive(predictive)
     if predictive.components.noisy:
         raise InputError(
             "predictive must be without noise; got one of observations. Pass "

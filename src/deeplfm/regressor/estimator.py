@@ -25,9 +25,9 @@ from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.devices import checked_device, checked_dtype
-from deeplfm.regressor.fitting import fit
+from deeplfm.regressor.fitting import check_plain, fit
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.regressor.markov_fitting import fit_markov
+from deeplfm.regressor.markov_fitting import check_training, fit_markov
 from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
 from deeplfm.training import Training
 from deeplfm.training.schedule import USED
@@ -110,7 +110,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> "DeepLFMRegressor":
         """Fit as `fit` does, with `checkpoints`, to `data` on disk, inputs [N, P], targets [N, D].
 
-        They may be larger than memory; `training` has a batch_size.
+        They may be larger than memory, and `training` has a batch_size; but a state-space model
+        reads them all, and needs none.
         """
         self.check_settings()
         self.n_features_in_ = len(data.input_names)
@@ -254,7 +255,10 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def history_(self) -> dict[str, np.ndarray]:
-        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each."""
+        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each.
+
+        A state-space model has log_evidence and log_prior in place of the two parts of a bound.
+        """
         check_is_fitted(self)
         history = dict(self.fitted_.histories[0])
         if "backend" in history:
@@ -307,6 +311,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                     f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
                     "Pass an instance."
                 )
+        if isinstance(self.model, MarkovDLFM):
+            check_training(self.training)
         conventions.check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
@@ -321,6 +327,8 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
+        if isinstance(self.model, Recipe):
+            check_plain(data)
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 
@@ -354,10 +362,11 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _beside(self, known: Any, series: Any) -> dict[str, Any]:
         """Arguments that only a state-space model has."""
-        if known is None and series is None:
-            return {}
-        self._markov("a prediction with known inputs or series")
-        return {"known": known, "series": series}
+        given = {"known": known, "series": series}
+        given = {name: value for name, value in given.items() if value is not None}
+        if given:
+            self._markov("a prediction with known inputs or series")
+        return given
 
     def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> Fitted:
         device, dtype = self.check_settings()

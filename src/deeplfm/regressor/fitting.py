@@ -56,7 +56,7 @@ def fit(
     """
     recipe, training = recipe or FourierDLFM(), training or Training()
     processes = join(device)
-    _check_plain(data)
+    check_plain(data)
     material = _material(data, recipe, training, processes, processes.device(device), dtype)
     if report is None:
         with progress_bar(training.steps, progress and processes.leads) as shown:
@@ -64,7 +64,7 @@ def fit(
     return _fit(material, recipe, training, seed, checkpoints, report, processes)
 
 
-def _check_plain(data: Dataset | Stored) -> None:
+def check_plain(data: Dataset | Stored) -> None:
     """Layers know no series and no known inputs."""
     for name in ("panel", "known"):
         if getattr(data, name, None) is not None:

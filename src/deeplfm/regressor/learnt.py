@@ -142,6 +142,9 @@ def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, 
 
     In the user's units where that input is one of theirs; as long as the slowest of them lasts.
     """
+    model = getattr(model, "fitted_", model)
+    if isinstance(model, FittedMarkov):
+        return _curves_of_odes(model)
     model = _fitted(model)
     depth = len(model.members[member].stack)
     if not 0 <= layer < depth:
@@ -160,6 +163,26 @@ def greens_curves(model: Any, layer: int = 0, member: int = 0) -> tuple[Values, 
     # y^(n) + … = u in other units of time: G has n - 1 of them; with an integral of 1, minus one.
     power = -1 if g.normalised else g.order - 1
     return lags, np.broadcast_to(values, (len(lags), len(own))) * unit**power
+
+
+def _curves_of_odes(model: FittedMarkov) -> tuple[Values, Values]:
+    """The same of the ODEs of a state-space model, which are in the user's units already."""
+    driven = model.model.driven
+    if driven is None:
+        raise InputError(
+            "Green's functions are those of ODEs that forces drive; got a MarkovDLFM of modes "
+            "alone. Fit it with a greens_function, or look at the periods of its modes."
+        )
+    own = [one for one in responses(model) if math.isfinite(one.lengthscale)]
+    longest = max((one.time_constant for one in own if math.isfinite(one.time_constant)), default=1)
+    lags = np.linspace(0, 4 * longest, 400)
+    dynamics = driven.dynamics()
+    with torch.no_grad():
+        at = torch.tensor(lags)[:, None, None]
+        every = dynamics if isinstance(dynamics, list) else [dynamics]
+        values = [as_numpy(g(at)).reshape(len(lags), -1) if g.order else None for g in every]
+    zeros = np.zeros((len(lags), 1))
+    return lags, np.concatenate([zeros if one is None else one for one in values], axis=1)
 
 
 def _fitted(model: Any) -> FittedModel:

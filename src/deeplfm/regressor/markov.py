@@ -21,7 +21,7 @@ from deeplfm.data import Dataset, inputs_table
 from deeplfm.data.dataset import one_input
 from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
-from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
+from deeplfm.evaluation import Components, NormalComponents, PointComponents, StudentTComponents
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
@@ -80,13 +80,10 @@ class FittedMarkov(Fitted):
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Callable[..., Values]:
         """Functions f(X) or, of a panel, f(X, series): [S, N, D], the same ones at every X."""
-        check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
-        every = self._members(min(num_samples, PHYSICS), start)
-        counts = [(num_samples + k) // len(every) for k in range(len(every))]
         functions = [
             self._functions(member, count, start, k)
-            for k, (member, count) in enumerate(zip(every, counts, strict=True))
+            for k, (member, count) in enumerate(self._shared_out(num_samples, start))
         ]
 
         def evaluate(X: Any, series: Any = None) -> Values:
@@ -151,16 +148,22 @@ class FittedMarkov(Fitted):
         series: Any = None,
     ) -> Predictive:
         self._check_layer(layer)
+        check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
 
         def readout(member: MarkovModel, record: Record) -> Readout:
-            own = self._physics(member)
-            return Readout(names, own.forces(), None)
+            return Readout(names, self._physics(member).forces(), None)
 
         mean, variance, _ = self._smoothed(X, known, series, start, readout)
-        components = NormalComponents(mean, np.sqrt(variance))
-        return Predictive(mean, components, names, start)
+        std = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+        return Predictive(
+            lambda: self._functions_at(X, num_samples, start, series, forces=True),
+            NormalComponents(mean, std, noise=False),
+            names,
+            start,
+            observed=PointComponents,
+        )
 
     def hidden_functions(
         self,
@@ -201,6 +204,16 @@ class FittedMarkov(Fitted):
         if not len(data):
             raise InputError("y must have an observation or more; got only NaN. Add rows.")
         return replace(self, data=data)
+
+    def knowing(self, data: Dataset) -> "FittedMarkov":
+        """The same model with the known inputs that other data have after its last row."""
+        if data.known is None or self.data.known is None:
+            return self
+        labels = None
+        if data.panel is not None:
+            labels = [data.panel.labels[code] for code in data.known.codes.tolist()]
+        known = self._with_inputs(data.known.times, data.known.values, labels)
+        return replace(self, data=known)
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that predictions need, by name."""
@@ -309,13 +322,29 @@ class FittedMarkov(Fitted):
             return StudentTComponents(mean, scale, likelihood.degrees)
         return NormalComponents(mean, np.sqrt(variance + noise))
 
-    def _functions_at(self, X: Any, num_samples: int, seed: int, series: Any) -> Values:
-        """Draws of functions at rows of any series."""
-        return np.asarray(self.draw(num_samples, seed)(X, series))
+    def _functions_at(
+        self, X: Any, num_samples: int, seed: int, series: Any, forces: bool = False
+    ) -> Values:
+        """Draws of functions, or of forces, at rows of any series."""
+        times, panel, _ = self._asked(X, None, series)
+        found = [
+            self._functions(member, count, seed, k, forces)(times, panel.codes)
+            for k, (member, count) in enumerate(self._shared_out(num_samples, seed))
+        ]
+        drawn = np.concatenate(found)
+        return drawn if forces else self.scaling.functions(drawn)
+
+    def _shared_out(self, num_samples: int, seed: int) -> list[tuple[MarkovModel, int]]:
+        """Models with drawn parameters, and how many of the samples are each one's."""
+        check_count("num_samples", num_samples)
+        every = self._members(min(num_samples, PHYSICS), seed)
+        return [(member, (num_samples + k) // len(every)) for k, member in enumerate(every)]
 
     def _functions(
-        self, member: MarkovModel, count: int, seed: int, number: int
+        self, member: MarkovModel, count: int, seed: int, number: int, forces: bool = False
     ) -> Callable[[Values, Codes], Values]:
         scale = self._scale(member)
         labels = 1 if self.data.panel is None else len(self.data.panel.labels)
-        return posterior_functions(member, self.record, scale, count, seed, number, labels)
+        readout = self._physics(member).forces() if forces else None
+        keys = (seed, number)
+        return posterior_functions(member, self.record, scale, count, keys, labels, readout)

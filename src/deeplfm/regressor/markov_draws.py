@@ -51,11 +51,11 @@ class _Prior:
             own = derived_seed(seed, member, number, 1)
             self._back = PriorPaths(none, none, stack_blocks(blocks), seed=own, **common)
 
-    def __call__(self, times: Values) -> Values:
-        """[n, D, S]."""
-        found = self._paths.functions(times, self._loadings)
+    def __call__(self, times: Values, readout: Tensor | None = None) -> Values:
+        """[n, E, S] of the outputs, or of other functions of the state."""
+        found = self._paths.functions(times, self._loadings if readout is None else readout)
         early = times < self._origin
-        if self._back is not None and early.any():
+        if self._back is not None and early.any() and readout is None:
             mirrored = 2 * self._origin - times[early]
             found[:, torch.tensor(early)] += self._back.functions(mirrored, self._steps)
         return found.permute(1, 2, 0).numpy()
@@ -66,58 +66,79 @@ def posterior_functions(
     record: Record,
     scale: Tensor | None,
     count: int,
-    seed: int,
-    member: int,
+    keys: tuple[int, int],
     series: int,
+    readout: Tensor | None = None,
 ) -> Callable[[Values, Codes], Values]:
     """`count` functions of times and `series` numbers: f(times, codes) is [S, N, D], standardised.
 
-    The record may lack a row of some of the series.
+    The record may lack a row of some of the series; `keys` are the seed and the number of the
+    model. With a `readout` [E, s] they are those functions of the state, [S, N, E], in its units.
     """
-    with torch.no_grad():
-        system = model.system()
-    paths = [_Prior(model, system, record, count, (seed, member, b)) for b in range(series)]
-    noise_seed = derived_seed(seed, member, series)
+    draws = _Draws(model, record, scale, count, keys, series)
+    return lambda times, codes: draws.at(times, codes, readout)
 
-    def prior(times: Values, codes: Codes) -> Values:
-        """[n, D, S] at rows of any series."""
-        found = np.empty((len(times), record.num_outputs, count))
+
+@final
+class _Draws:
+    """Prior paths of every series, and what the observations leave of them."""
+
+    def __init__(
+        self,
+        model: MarkovModel,
+        record: Record,
+        scale: Tensor | None,
+        count: int,
+        keys: tuple[int, int],
+        series: int,
+    ) -> None:
+        self._model, self._record, self._count = model, record, count
+        with torch.no_grad():
+            self._system = model.system()
+        self._paths = [
+            _Prior(model, self._system, record, count, (*keys, number)) for number in range(series)
+        ]
+        self._scale = None if scale is None else record.timeline.rows(scale.numpy())
+        self._left = self._residuals(derived_seed(*keys, series))
+
+    def at(self, times: Values, codes: Codes, readout: Tensor | None) -> Values:
+        """[S, n, E] at rows of any series."""
+        whole, places = self._record.beside(times, codes)
+        cut, line = whole.whole(), whole.timeline
+        added = np.zeros((len(whole.times) - len(self._left), *self._left.shape[1:]))
+        targets = np.nan_to_num(np.concatenate([self._left, added]))
+        scale = None
+        if self._scale is not None:
+            more = np.ones((len(added), self._scale.shape[1]))
+            scale = torch.tensor(line.table(np.concatenate([self._scale, more]), 1.0))
+        functions = self._system.loadings if readout is None else readout
+        with torch.no_grad():
+            observations = self._model.observations(whole, cut, scale=scale)
+            design = observations.design
+            if readout is not None:  # a constant or a trend is no part of a force
+                shape = (*design.shape[:2], len(readout), design.shape[3])
+                design = design.new_zeros(()).expand(shape)
+            left = torch.tensor(line.table(targets))
+            found = self._system.corrections(observations, left, functions, design)
+        correction = line.rows(found.numpy())[places]
+        return np.moveaxis(self._prior(times, codes, readout) + correction, -1, 0)
+
+    def _prior(self, times: Values, codes: Codes, readout: Tensor | None = None) -> Values:
+        """[n, E, S] at rows of any series."""
+        outputs = self._record.num_outputs if readout is None else len(readout)
+        found = np.empty((len(times), outputs, self._count))
         for number in np.unique(codes).tolist():
             own = codes == number
-            found[own] = paths[number](times[own])
+            found[own] = self._paths[number](times[own], readout)
         return found
 
-    def residuals() -> Values:
+    def _residuals(self, seed: int) -> Values:
+        record = self._record
         rows, outputs = record.targets.shape
-        keys = np.ix_(np.arange(count), np.arange(rows), np.arange(outputs))
-        noise = standard_normals(noise_seed, *keys).transpose(1, 2, 0)
-        size = system.noise.sqrt().numpy()[:, None]
-        if scale is not None:
-            size = size * np.sqrt(record.timeline.rows(scale.numpy()))[..., None]
-        drawn = prior(record.times, record.series) + size * noise
+        keys = np.ix_(np.arange(self._count), np.arange(rows), np.arange(outputs))
+        noise = standard_normals(seed, *keys).transpose(1, 2, 0)
+        size = self._system.noise.sqrt().numpy()[:, None]
+        if self._scale is not None:
+            size = size * np.sqrt(self._scale)[..., None]
+        drawn = self._prior(record.times, record.series) + size * noise
         return np.asarray(record.targets[..., None] - drawn)
-
-    left = residuals()
-
-    def functions(times: Values, codes: Codes) -> Values:
-        whole, places = record.beside(times, codes)
-        cut, line = whole.whole(), whole.timeline
-        added = np.zeros((len(whole.times) - len(left), *left.shape[1:]))
-        targets = np.nan_to_num(np.concatenate([left, added]))
-        own_scale = None
-        if scale is not None:
-            rows = record.timeline.rows(scale.numpy())
-            more = np.ones((len(whole.times) - len(rows), rows.shape[1]))
-            own_scale = torch.tensor(line.table(np.concatenate([rows, more]), 1.0))
-        with torch.no_grad():
-            observations = model.observations(whole, cut, scale=own_scale)
-            found = system.corrections(
-                observations,
-                torch.tensor(line.table(targets)),
-                system.loadings,
-                observations.design,
-            )
-        correction = line.rows(found.numpy())[places]
-        return np.moveaxis(prior(times, codes) + correction, -1, 0)
-
-    return functions

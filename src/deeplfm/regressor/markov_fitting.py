@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from deeplfm.data import Dataset, fit_scaling
+from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_rows import record_of
-from deeplfm.training import Processes, Training, join
+from deeplfm.training import Training, join
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
@@ -32,8 +33,10 @@ def fit_markov(
     progress: bool = True,
 ) -> FittedMarkov:
     """Build, train, and find what is believed of the physics. It is fast enough for one process."""
-    table = data.rows(np.arange(len(data))) if isinstance(data, Stored) else data
-    _check(table, training, join("cpu"))
+    check_training(training)
+    table = _all_rows(data) if isinstance(data, Stored) else data
+    one_input(table.x)
+    check_alone()
     if report is None:
         with progress_bar(training.steps, progress) as shown:
             return _fit(table, recipe, training, seed, checkpoints, shown)
@@ -57,7 +60,9 @@ def _fit(
     try:
         trainer.run(training.steps, report)
     except KeyboardInterrupt:
-        trainer.save()
+        # The step that was interrupted is no state to go on from: the last checkpoint is.
+        if trainer.step == 0:
+            raise
     posterior = fit_posterior(model, record, seed, training.backend)
     model.requires_grad_(False)
     return FittedMarkov(
@@ -76,20 +81,26 @@ def _fit(
     )
 
 
-def _check(data: Dataset, training: Training, processes: Processes) -> None:
-    if data.x.shape[1] != 1:
-        raise InputError(
-            f"X must be one input, the time, for a MarkovDLFM; got {data.x.shape[1]}. "
-            "Use FourierDLFM or InducingDLFM for tables."
-        )
+def check_training(training: Training) -> None:
+    """It is an error if a setting could not be used."""
     for name, wanted in (("restarts", 1), ("held_out", 0.0), ("batch_size", None)):
         if getattr(training, name) != wanted:
             raise InputError(
                 f"training must have {name}={wanted} for a MarkovDLFM, which is fitted exactly, by "
                 f"windows where the record is long; got {getattr(training, name)!r}. Leave it out."
             )
-    if processes.size > 1:
+
+
+def check_alone() -> None:
+    """It is an error if there are several processes."""
+    if (size := join("cpu").size) > 1:
         raise InputError(
-            f"a MarkovDLFM must be fitted by one process; got {processes.size}. "
-            "Start it without torchrun."
+            f"a MarkovDLFM must be fitted by one process; got {size}. Start it without torchrun."
         )
+
+
+def _all_rows(data: Stored) -> Dataset:
+    """What is on disk, in memory: a state has to pass over all of it."""
+    parts = list(data.chunks())
+    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y"))
+    return Dataset(x, y, data.input_names, data.output_names)

@@ -91,6 +91,12 @@ class Physics:
         driven = self.model.driven
         if driven is not None:
             found |= self._driven(found)
+        if self.model.response is not None:
+            answer = self.model.response
+            for name in answer.quantities:
+                rates = answer.value(name).detach().reshape(-1).tolist()
+                for output, value in zip(self.output_names, rates, strict=True):
+                    found[f"{output}: {name} of the answer to known inputs"] = value
         for name, values in self.model.likelihood.learnt(self.scaling).items():
             for output, value in zip(self.output_names, values, strict=True):
                 found[f"{output}: noise, {name}"] = float(value)

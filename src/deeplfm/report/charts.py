@@ -121,8 +121,8 @@ def curves(of: Curves, column: int, x: str, color: str) -> list[Trace]:
 def _series(shown: Shown, grid: Curves, axis: Axis, output: int) -> Figure:
     traces = curves(grid, output, "grid", BLUE)
     for data, name, marker in (
-        (shown.data, "observed", {"size": 4, "color": GREY}),
-        (shown.held_out, "held out", {"size": 6, "color": VERMILLION, "symbol": "diamond-open"}),
+        (shown.drawn[0], "observed", {"size": 4, "color": GREY}),
+        (shown.drawn[1], "held out", {"size": 6, "color": VERMILLION, "symbol": "diamond-open"}),
     ):
         if data is None:
             continue
@@ -131,9 +131,10 @@ def _series(shown: Shown, grid: Curves, axis: Axis, output: int) -> Figure:
         trace = {"name": name, "meta": name, "mode": "markers", "marker": marker}
         traces.append(points | trace)
     layout: dict[str, Any] = {"xaxis": axis.layout(grid.x), "hovermode": "x unified", "height": 320}
-    if shown.data is not None:
-        seen = shown.data.observed[:, output]
-        layout["shapes"] = [_shade(axis, *gap) for gap in gaps(shown.data.x[seen, 0])]
+    own = shown.drawn[0]
+    if own is not None:
+        seen = own.observed[:, output]
+        layout["shapes"] = [_shade(axis, *gap) for gap in gaps(own.x[seen, 0])]
     return figure(f"output-{output}", traces, True, **layout)
 
 

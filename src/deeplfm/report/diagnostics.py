@@ -18,6 +18,14 @@ Values = NDArray[np.float64]
 LINES = 12  # of one chart; the others are in the tables
 _DASHES = ("solid", "dash", "dot")
 _STEPS = 2000
+# Columns of a history, of layers or of states, as the legend says them.
+_LEARNT = {
+    "loss": "loss",
+    "expected_log_likelihood": "expected log likelihood",
+    "kl": "KL",
+    "log_evidence": "log evidence",
+    "log_prior": "log prior",
+}
 
 
 def greens_charts(fitted: FittedModel, axis: Axis) -> list[tuple[int, Figure]]:
@@ -91,9 +99,7 @@ def learning_chart(history: Mapping[str, np.ndarray]) -> Figure:
     rows = evenly(np.arange(len(history["step"])), _STEPS)
     steps = numbers(history["step"][rows], digits=None)
     traces = []
-    for k, (key, name) in enumerate(
-        (("loss", "loss"), ("expected_log_likelihood", "expected log likelihood"), ("kl", "KL"))
-    ):
+    for k, (key, name) in enumerate(_LEARNT.items()):
         if key in history:
             trace = _line(k, name, steps, numbers(history[key][rows]))
             traces.append(trace | ({} if key == "loss" else {"visible": "legendonly"}))

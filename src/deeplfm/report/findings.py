@@ -5,9 +5,11 @@ import numpy as np
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.learnt import Response, responses
-from deeplfm.report import charts, diagnostics, markup, words
+from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.report import charts, diagnostics, markup, modes, words
 from deeplfm.report.charts import Axis, Figure
 from deeplfm.report.markup import Html
+from deeplfm.report.names import short
 from deeplfm.report.predictions import Scored, Shown
 from deeplfm.report.scores import PAIRED, Scores, pooled, score
 from deeplfm.report.sections import Part, listed, part
@@ -19,10 +21,13 @@ _ROWS, _SENTENCES = 200, 20  # of the physics; a page is not a data base
 def physics(shown: Shown, axis: Axis) -> Part:
     """Time constants, periods, noise, Green's functions and forces."""
     own = shown.fitted
-    found = responses(own)
-    html = [*_sentences(shown, axis, found), _responses_table(axis, found)]
-    if shown.noise:
-        html.append(_noise_table(shown))
+    if isinstance(own, FittedMarkov):
+        html = modes.learnt(own, _time(axis), dated=axis.origin is not None)
+    else:
+        found = responses(own)
+        html = [*_sentences(shown, axis, found), _responses_table(axis, found)]
+        if shown.noise:
+            html.append(_noise_table(shown))
     greens: list[tuple[int, Figure]] = []
     if isinstance(own, FittedModel):
         greens = diagnostics.greens_charts(own, axis)
@@ -45,9 +50,14 @@ def _greens(greens: list[tuple[int, Figure]], depth: int) -> list[Html]:
     return html
 
 
+def _time(axis: Axis) -> words.Amount:
+    """How a distance along the input is written."""
+    return number if axis.origin is None else duration
+
+
 def _amount(axis: Axis, response: Response) -> words.Amount:
     """How a distance along the input of `response` is written."""
-    return duration if response.in_units and axis.origin is not None else number
+    return _time(axis) if response.in_units else number
 
 
 def _sentences(shown: Shown, axis: Axis, found: tuple[Response, ...]) -> list[Html]:
@@ -92,20 +102,33 @@ def _noise_table(shown: Shown) -> Html:
 
 
 def _forces(shown: Shown, axis: Axis) -> tuple[list[Html], list[Figure]]:
-    forces = shown.forces
-    several = len(shown.fitted.input_names) > 1
-    html = [markup.element("h3", markup.text("Latent forces of layer 0"))]
+    forces, own = shown.forces, shown.fitted
+    several = len(own.input_names) > 1
+    title, none = "Latent forces of layer 0", "No latent force drives this layer."
+    units, names = "Forces have no units.", dict[str, str]()
+    if isinstance(own, FittedMarkov):
+        names = modes.mode_names(own, _time(axis))
+        if own.model.driven is None:
+            title = "What each mode adds to the outputs, in their units"
+            none, units = "There is no mode to draw.", ""
+        else:
+            title = "Latent forces"
+            units = "Forces are in units in which the gain of the first output is 1."
+    html = [markup.element("h3", markup.text(title))]
     if forces is None:
-        return [*html, markup.paragraph("No latent force drives this layer.")], []
+        return [*html, markup.paragraph(none)], []
     figures = charts.force_charts(forces, axis, synced=not several)
-    said = "Mean, 50 % and 90 % intervals and five draws. Forces have no units."
+    said = f"Mean, 50 % and 90 % intervals and five draws. {units}".strip()
     if several:
         said += f" Along {axis.name}, with the other inputs at their medians."
+    if shown.series is not None:
+        said += f" Of the series {short(shown.series)}."
     if forces.total > len(forces.names):
         said += f" {len(forces.names)} of {forces.total} are drawn."
     html.append(markup.paragraph(said))
     for figure, name in zip(figures, forces.names, strict=True):
-        html.append(markup.chart(figure["id"], name, f"Latent force: {name}, along {axis.name}"))
+        said = f"Latent force: {name}, along {axis.name}"
+        html.append(markup.chart(figure["id"], names.get(name, name), said))
     return html, figures
 
 

@@ -13,7 +13,9 @@ import pandas as pd
 
 from deeplfm.data import Dataset, files
 from deeplfm.errors import InputError
+from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.report import findings, sections
 from deeplfm.report.charts import Axis
 from deeplfm.report.markup import Html, element, json_block, text
@@ -78,7 +80,7 @@ def write_report(
         findings.physics(shown, axis),
         findings.calibration(shown),
         findings.learning(model),
-        sections.reload(path.resolve().parent if folder is None else folder, origin),
+        sections.reload(path.resolve().parent if folder is None else folder, origin, shown.data),
     ]
     title = "deeplfm report"
     shared = {} if shown.grid is None else {"grid": axis.values(shown.grid.x)}
@@ -92,7 +94,7 @@ def write_report(
         nonce=secrets.token_hex(16),
         title=text(title),
         css=_resource("page.css"),
-        body=_body(title, shown.fitted.output_names, parts),
+        body=_body(title, shown.fitted, parts),
         data=json_block("data", data),
         plotly=_inside_script(get_plotlyjs()),
         js=_inside_script(_resource("page.js")),
@@ -100,14 +102,14 @@ def write_report(
     files.save_text(Path(path), page)
 
 
-def _body(title: str, outputs: tuple[str, ...], parts: list[sections.Part]) -> Html:
+def _body(title: str, fitted: Fitted, parts: list[sections.Part]) -> Html:
+    kind = "state-space" if isinstance(fitted, FittedMarkov) else "deep"
+    lead = f"A {kind} latent force model of {sections.listed(fitted.output_names)}"
     links = [element("a", text(part.title), href=f"#{part.identity}") for part in parts]
     header = element(
         "header",
         element("h1", text(title)),
-        element(
-            "p", text(f"A deep latent force model of {sections.listed(outputs)}"), class_="lead"
-        ),
+        element("p", text(lead), class_="lead"),
         element("nav", *links, aria_label="Parts of the page"),
     )
     noscript = element("noscript", element("p", text("The charts need JavaScript.")))

@@ -14,6 +14,7 @@ from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.report import panels
 from deeplfm.report.names import distinct
 
 Values = NDArray[np.float64]
@@ -56,11 +57,16 @@ class Forces:
 
 @dataclass(frozen=True)
 class Shown:
-    """Everything the page draws. `fitted` and `data` have names that may be shown."""
+    """Everything the page draws. `fitted` and `data` have names that may be shown.
+
+    `series` is the one that is drawn, where there are several; `drawn` are its rows.
+    """
 
     fitted: Fitted
     data: Dataset | None
     held_out: Dataset | None
+    series: str | None
+    drawn: tuple[Dataset | None, Dataset | None]  # of data, of what was held out
     grid: Curves | None
     training_scored: Scored | None
     held_out_scored: Scored | None
@@ -75,22 +81,28 @@ def gather(model: DeepLFMRegressor, held_out: Dataset | None) -> Shown:
     fitted = _with_shown_names(model.fitted_)
     if held_out is not None:
         _check_columns(model.fitted_, held_out)
+    fitted = panels.with_inputs_of(fitted, held_out)
     data, held_out = _finite(fitted.data), _finite(held_out)
-    low, high = _range(fitted, data, held_out)
+    series = panels.drawn_series(data)
+    drawn = panels.rows_of(data, series), panels.rows_of(held_out, series)
+    low, high = _range(fitted, *drawn)
     grid, outputs = None, len(fitted.output_names)
     if len(fitted.input_names) == 1:
-        x = np.linspace(low[0], high[0], _grid_size(outputs, data, held_out))
-        grid = _curves(x, fitted.predictive(x))
+        x = np.linspace(low[0], high[0], _grid_size(outputs, *drawn))
+        count = panels.draws_needed(fitted, DRAWS)
+        grid = _curves(x, panels.predictive_at(fitted, x, series, count))
     training, tested = _scored(fitted, data, held_out)
-    one = fitted.predictive(low[None], num_samples=fitted.num_members).components
+    one = panels.predictive_at(fitted, low[None], series, fitted.num_members).components
     return Shown(
         fitted,
         data,
         held_out,
+        series,
+        drawn,
         grid,
         training,
         tested,
-        _forces(fitted, low, high, data),
+        _forces(fitted, low, high, drawn[0], series),
         fitted.noise(),
         one.support.whole,
         one.has_closed_crps,
@@ -110,7 +122,13 @@ def _scored(fitted: Fitted, *sets: Dataset | None) -> list[Scored | None]:
     places = [one.x[rows] for one, rows in zip(sets, chosen, strict=True) if one is not None]
     if not any(len(rows) for rows in chosen):
         return [None for _ in sets]
-    whole = fitted.predictive(np.concatenate(places))
+    named = [
+        panels.labels_of(one, rows)
+        for one, rows in zip(sets, chosen, strict=True)
+        if one is not None
+    ]
+    ids = None if None in named else [one for part in named for one in part or ()]
+    whole = panels.predictive_at(fitted, np.concatenate(places), ids)
     found: list[Scored | None] = []
     start = 0
     for one, rows in zip(sets, chosen, strict=True):
@@ -183,16 +201,19 @@ def _curves(x: Values, predictive: Predictive) -> Curves:
     return Curves(x, predictive.mean, bands, predictive.expected_y[chosen])
 
 
-def _forces(fitted: Fitted, low: Values, high: Values, data: Dataset | None) -> Forces | None:
+def _forces(
+    fitted: Fitted, low: Values, high: Values, data: Dataset | None, series: str | None
+) -> Forces | None:
     """Along the first input, the others at their medians; None where there are no forces."""
     if not fitted.force_names(0):
         return None
     middle = (low + high) / 2 if data is None else np.median(data.x, axis=0)
     points = np.repeat(middle[None], _FORCE_GRID, axis=0)
     points[:, 0] = np.linspace(low[0], high[0], _FORCE_GRID)
-    found = fitted.latent_forces(points)
+    found = panels.forces_at(fitted, points, series, DRAWS)
     # A force along another input does not change here.
-    moving = [k for k in range(len(found.names)) if np.ptp(found.samples[0, :, k]) > 0]
+    first = found.components.mean[0]
+    moving = [k for k in range(len(found.names)) if np.ptp(first[:, k]) > 0]
     kept = (moving or list(range(len(found.names))))[:_FORCES]
     part = found.select(outputs=np.array(kept))
     return Forces(part.names, len(found.names), _curves(points[:, 0], part))

@@ -19,6 +19,7 @@ Values = NDArray[np.float64]
 
 LEVELS = np.array([*np.arange(0.1, 0.95, 0.1), 0.95])
 BINS = 20
+_DRAWN = 200  # observations that a CRPS without a closed form is taken from
 PAIRED = 300  # values of an output that its CRPS is taken from: each needs all pairs of samples
 
 
@@ -61,7 +62,7 @@ def pooled(scores: list[Scores]) -> Scores:
 
 def _of_output(y: Values, predictive: Predictive, output: int) -> Scores:
     nan = float("nan")
-    rows = np.isfinite(y) & np.isfinite(predictive.samples[:, :, output]).all(0)
+    rows = np.isfinite(y) & np.isfinite(predictive.components.mean[:, :, output]).all(0)
     if not rows.any():
         return Scores(0, nan, nan, nan, nan, np.empty(0))
     chosen = np.flatnonzero(rows)
@@ -83,7 +84,9 @@ def _crps(y: Values, predictive: Predictive) -> float:
     """The CRPS, in closed form where there is one, else from draws: quantiles take minutes."""
     if predictive.components.has_closed_crps:
         return float(metrics.crps(y, predictive)[0])
-    drawn = np.sort(predictive.sample_y(seed=0), axis=0)
+    mixture = predictive.components  # drawn from often enough, where it is known by few
+    times = -(-_DRAWN // len(mixture.mean))
+    drawn = np.sort(np.concatenate([mixture.sample(k) for k in range(times)]), axis=0)
     count = len(drawn)
     # E|Y - Y'| over distinct pairs, by ranks.
     weight = (2 * np.arange(count) - count + 1) / max(1, count * (count - 1))

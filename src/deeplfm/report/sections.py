@@ -9,9 +9,11 @@ import numpy as np
 import torch
 
 import deeplfm
+from deeplfm.data import Dataset
 from deeplfm.report import charts, markup, words
 from deeplfm.report.charts import Axis, Figure
 from deeplfm.report.markup import Html
+from deeplfm.report.names import short
 from deeplfm.report.predictions import Shown
 from deeplfm.report.words import DASH, duration, percent
 
@@ -53,6 +55,11 @@ def fitted(shown: Shown, axis: Axis) -> Part:
     ]
     if axis.origin is not None:
         facts.insert(3, ("Time", f"seconds since {axis.origin.isoformat(sep=' ')}"))
+    if data is not None and data.known is not None:
+        facts.insert(3, ("Known inputs", listed(tuple(map(short, data.known.names)))))
+    if data is not None and data.panel is not None:
+        labels = tuple(map(short, data.panel.labels))
+        facts.insert(2, ("Series", f"{len(labels)}: {listed(labels)}"))
     if own.num_members > 1:
         facts.append(("Mixture", f"of {own.num_members} members"))
     if shown.held_out is not None:
@@ -133,8 +140,13 @@ def _how_to_read(shown: Shown) -> str:
 
 def _thinned(shown: Shown) -> list[str]:
     notes = []
-    for data, name in ((shown.data, "observed"), (shown.held_out, "held-out")):
-        most = 0 if data is None else int(data.observed.sum(0).max())
+    if shown.series is not None and shown.data is not None and shown.data.panel is not None:
+        notes.append(
+            f"The first of {len(shown.data.panel.labels)} series is drawn: {short(shown.series)}. "
+            "Scores below are of all series."
+        )
+    for data, name in zip(shown.drawn, ("observed", "held-out"), strict=True):
+        most = 0 if data is None or not len(data) else int(data.observed.sum(0).max())
         if shown.grid is not None and most > charts.POINTS:
             notes.append(
                 f"Of up to {most:,} {name} values per output {charts.POINTS:,} are drawn, evenly "
@@ -176,13 +188,15 @@ def _switch(kind: str, key: str, label: str, look: str) -> Html:
     return markup.element("label", box, swatch, markup.text(label))
 
 
-def reload(place: Path, origin: "pd.Timestamp | None") -> Part:
-    """How to get the model back from the folder it is in."""
+def reload(place: Path, origin: "pd.Timestamp | None", data: Dataset | None = None) -> Part:
+    """How to get the model back from the folder it is in; `data` say what predictions need."""
     folder = place.resolve().name or "."
     # Bytes that are no UTF-8 cannot be written on the page.
     folder = folder.encode("utf-8", "replace").decode()
     # A folder that starts with a dash would be read as an option.
     typed = shlex.quote(f"./{folder}" if folder.startswith("-") else folder)
+    beside = "" if data is None or data.known is None else ", known=U_new"
+    beside += "" if data is None or data.panel is None else ", series=ids"
     python = [
         "import deeplfm as dlfm",
         *([] if origin is None else ["import pandas as pd"]),
@@ -193,8 +207,8 @@ def reload(place: Path, origin: "pd.Timestamp | None") -> Part:
             if origin is None
             else [f"X_new = (dates - pd.Timestamp('{origin}')) / pd.Timedelta('1s')"]
         ),
-        "mean, std = model.predict(X_new, return_std=True)",
-        "p = model.predictive(X_new)  # p.interval(0.9), p.samples, p.log_density(y)",
+        f"mean, std = model.predict(X_new, return_std=True{beside})",
+        f"p = model.predictive(X_new{beside})  # p.interval(0.9), p.samples, p.log_density(y)",
     ]
     shell = [
         f"deeplfm predict {typed} --at grid.csv --out predictions.csv",

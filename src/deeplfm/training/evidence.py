@@ -30,7 +30,7 @@ _WHOLE = 3000  # rows up to which every step sees all of them
 WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
 _ROUNDS, _ROBUST_EVERY = 2, 5  # of noise with heavy tails, in windows; steps between, whole
 _COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
-_FILE = "evidence.safetensors"
+CHECKPOINT = "evidence.safetensors"
 
 
 @final
@@ -97,13 +97,13 @@ class EvidenceTrainer:
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
         tensors["digest"] = _digest(tensors)
-        files.save_tensors(self._folder / _FILE, tensors)
+        files.save_tensors(self._folder / CHECKPOINT, tensors)
 
     def resume(self) -> None:
         """Go on from the checkpoint in the folder, if there is one."""
-        if self._folder is None or not (self._folder / _FILE).exists():
+        if self._folder is None or not (self._folder / CHECKPOINT).exists():
             return
-        path = self._folder / _FILE
+        path = self._folder / CHECKPOINT
         tensors = files.load_tensors(path)
         if not torch.equal(tensors.pop("digest", torch.empty(0)), _digest(tensors)):
             raise InputError(f"checkpoint must be as it was written; {path} is not. Delete it.")
