@@ -19,6 +19,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 EXECUTED = {"getting_started", "choose_an_ode", "choose_inference", "missing_data", "long_series"}
 EXECUTED |= {"extrapolate_safely", "own_ode", "add_a_layer", "add_a_likelihood", "speed"}
+EXECUTED |= {"what_a_state_is"}
 
 
 def blocks(text: str, kind: str) -> list[str]:

@@ -16,7 +16,7 @@ NAMES = [name for name in deeplfm.__all__ if name != "__version__"]
 ERRORS = {name for name in NAMES if name.endswith("Error")}
 # Settings and a decorator, through which no arrays go: every other name must show its shapes.
 WITHOUT_SHAPES = {"FourierDLFM", "InducingDLFM", "NoDynamics", "Stage", "Training"}
-WITHOUT_SHAPES |= {"load", "register"}
+WITHOUT_SHAPES |= {"MarkovDLFM", "load", "register"}
 SECTIONS = ["Args:", "Shapes:", "Example:"]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
