@@ -52,7 +52,6 @@ def test_the_precision_is_the_curvature_and_the_prior(
 ) -> None:
     """Of models whose natural parameters are their raw ones."""
     monkeypatch.setattr(laplace, "_LOOSE", 0.0)
-    monkeypatch.setattr(laplace, "_DEPTH", 1e9)
     record = small_record((40,), trend=kind.startswith("levels"))
     model = trained(record, **KINDS[kind])
     posterior = fit_posterior(model, record, seed=0)
