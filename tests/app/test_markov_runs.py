@@ -193,6 +193,29 @@ def test_new_rows_are_taken_in(
     assert "Correct 'u'" in capsys.readouterr().err
 
 
+def test_a_report_of_a_panel_with_rows_that_were_held_out(
+    run: Path,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unseen, page = tmp_path / "unseen.csv", tmp_path / "page.html"
+    panel(34).query("t >= 7.5").to_csv(unseen, index=False)
+    report = ["report", run, "--out", page, "--held-out"]
+    assert invoke(monkeypatch, *report, unseen) == 0
+    text = page.read_text()
+    assert "The first of 2 series is drawn: 007." in text
+    assert "On held-out data" in text
+    page.unlink()
+    assert invoke(monkeypatch, *report, table) == 2
+    assert "must hold observations that were not fitted" in capsys.readouterr().err
+    panel(34).drop(columns="id").to_csv(unseen, index=False)
+    assert invoke(monkeypatch, *report, unseen) == 2
+    assert "Correct 'id'" in capsys.readouterr().err
+    assert not page.exists()
+
+
 def test_dates_and_new_series(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
