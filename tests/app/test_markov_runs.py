@@ -1,8 +1,6 @@
 """State-space models on the command line: panels, known inputs, new rows, and going on exactly."""
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,43 +8,11 @@ import pandas as pd
 import pytest
 
 import deeplfm as dlfm
-from deeplfm.app import cli, runs
+from app.panels import COLUMNS, STEPS, invoke, panel, small
 from deeplfm.training import evidence
 
-STEPS = ["--model", "markov", "--steps", "4", "--checkpoint-every", "2"]
+__all__ = ["small"]  # a fixture
 pytestmark = pytest.mark.usefixtures("without_shape_checks")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small() -> Iterator[None]:
-    """The recipe of the command line, with modes for a few rows."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(cli._RECIPES, "markov", lambda: dlfm.MarkovDLFM(modes=2))
-        yield
-
-
-def panel(rows: int = 30) -> pd.DataFrame:
-    """Two patients, 7 and 007, with a known input each and gaps."""
-    parts = []
-    for k, name in enumerate(("007", "7")):
-        random = np.random.default_rng(k)
-        t = np.arange(rows) * 0.25
-        u = (t > 3).astype(float)
-        y = np.sin(2 * t + k) + 0.5 * u + 0.05 * random.standard_normal(rows)
-        parts.append(pd.DataFrame({"t": t, "id": name, "u": u, "a": y, "b": 2 - y}))
-    found = pd.concat(parts, ignore_index=True)
-    found.loc[5:9, "a"] = np.nan
-    return found
-
-
-def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["deeplfm", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    return int(stopped.value.code or 0)
-
-
-COLUMNS = ["--series", "id", "--known", "u"]
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +159,29 @@ def test_new_rows_are_taken_in(
     assert "Correct 'u'" in capsys.readouterr().err
 
 
+def test_a_report_of_a_panel_with_rows_that_were_held_out(
+    run: Path,
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    unseen, page = tmp_path / "unseen.csv", tmp_path / "page.html"
+    panel(34).query("t >= 7.5").to_csv(unseen, index=False)
+    report = ["report", run, "--out", page, "--held-out"]
+    assert invoke(monkeypatch, *report, unseen) == 0
+    text = page.read_text()
+    assert "The first of 2 series is drawn: 007." in text
+    assert "On held-out data" in text
+    page.unlink()
+    assert invoke(monkeypatch, *report, table) == 2
+    assert "must hold observations that were not fitted" in capsys.readouterr().err
+    panel(34).drop(columns="id").to_csv(unseen, index=False)
+    assert invoke(monkeypatch, *report, unseen) == 2
+    assert "Correct 'id'" in capsys.readouterr().err
+    assert not page.exists()
+
+
 def test_dates_and_new_series(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,69 +200,3 @@ def test_dates_and_new_series(
     at = ["--at", new, "--out", tmp_path / "p.parquet"]
     assert invoke(monkeypatch, "predict", tmp_path / "both", *at) == 0
     assert pd.read_parquet(tmp_path / "p.parquet")["who"].tolist() == ["a"] * 4 + ["b"] * 5
-
-
-BAD: dict[str, tuple[list[str], str]] = {
-    "hidden functions": (["--model", "markov", "--hidden-dim", "3"], "no hidden layer; got 3"),
-    "batches": (["--model", "markov", "--batch-size", "9"], "batch_size=None for a MarkovDLFM"),
-    "starts": (["--model", "markov", "--restarts", "2"], "restarts=1 for a MarkovDLFM"),
-    "two inputs": (["--model", "markov", "--inputs", "t,u"], "X must be one input, the time"),
-    "series of layers": (["--series", "id"], "series must be None for this recipe"),
-    "known inputs of layers": (["--known", "u"], "known must be None for this recipe"),
-    "an unknown column": (["--model", "markov", "--series", "who"], "Correct 'who'"),
-    "a column twice": (["--known", "u", "--outputs", "u"], "got 'u' twice"),
-    "an unknown model": (["--model", "lstm"], "['markov', 'fourier', 'inducing']; got 'lstm'"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_a_model_cannot_use_is_one_sentence_and_leaves_nothing(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options, message = BAD[case]
-    data, out = tmp_path / "data.csv", tmp_path / "run"
-    frame = panel(6)
-    frame["id"] = (frame["id"] == "7").astype(int)  # a number where it is an output
-    frame.to_csv(data, index=False)
-    assert invoke(monkeypatch, "fit", data, "--out", out, *options) == 2
-    printed = capsys.readouterr().err.strip()
-    assert message in printed
-    assert "\n" not in printed
-    assert not out.exists()
-
-
-def test_only_state_space_models_take_new_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data, out = tmp_path / "data.csv", tmp_path / "run"
-    panel(6)[["t", "a"]].to_csv(data, index=False)
-    options = ["--steps", "1", "--samples", "1", "--hidden-dim", "1"]
-    assert invoke(monkeypatch, "fit", data, "--out", out, *options) == 0
-    assert invoke(monkeypatch, "update", out, data) == 2
-    assert "holds a FourierDLFM. Fit with --model markov" in capsys.readouterr().err
-    at = ["--at", data, "--out", tmp_path / "p.csv"]
-    assert invoke(monkeypatch, "predict", out, *at) == 0
-
-
-def test_a_large_table_needs_no_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    frame = panel(30)
-    path = tmp_path / "data.parquet"
-    frame.query("id == '7'")[["t", "a", "b"]].to_parquet(path)
-    models = []
-    for large in (2**27, 10):
-        monkeypatch.setattr(runs, "LARGE", large)
-        out = tmp_path / f"run{large}"
-        assert invoke(monkeypatch, "fit", path, "--out", out, *STEPS) == 0
-        models.append(dlfm.load(out))
-    assert "30 rows are read from disk.\n" in capsys.readouterr().out
-    at = pd.DataFrame({"t": [0.1, 9.0]})
-    # Means of chunks are not means to the last digit.
-    np.testing.assert_allclose(models[0].predict(at), models[1].predict(at), rtol=1e-6)
-    frame.to_parquet(path)  # with ids it is read as it is
-    assert invoke(monkeypatch, "fit", path, "--out", tmp_path / "ids", *STEPS, *COLUMNS) == 0
-    inputs = ["--inputs", "t,a", "--outputs", "b"]
-    frame[["t", "a", "b"]].to_parquet(path)
-    assert invoke(monkeypatch, "fit", path, "--out", tmp_path / "two", *STEPS, *inputs) == 2
-    assert not (tmp_path / "two").exists()

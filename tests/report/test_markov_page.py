@@ -1,6 +1,7 @@
 """The page of a state-space model: modes and ODEs in words and numbers, panels, known inputs."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,14 @@ from report.pages import HOSTILE, Page, X, fitted, outputs
 
 MODES = dlfm.MarkovDLFM(modes=3)
 NAMES = ["abp", "ecg"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def without_plotly() -> Iterator[None]:
+    """Pages without the charting library in them are written and read ten times as fast."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plotly.offline.get_plotlyjs", lambda: "")
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """The parts of the page about what was learnt: physics, forces, calibration, learning curve."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from deeplfm.regressor.estimator import DeepLFMRegressor
@@ -21,8 +23,11 @@ _ROWS, _SENTENCES = 200, 20  # of the physics; a page is not a data base
 def physics(shown: Shown, axis: Axis) -> Part:
     """Time constants, periods, noise, Green's functions and forces."""
     own = shown.fitted
+    names: dict[str, str] = {}
     if isinstance(own, FittedMarkov):
-        html = modes.learnt(own, _time(axis), dated=axis.origin is not None)
+        believed = modes.modes_of(own)
+        html = modes.learnt(own, believed, _time(axis), dated=axis.origin is not None)
+        names = modes.mode_names(own, believed, _time(axis))
     else:
         found = responses(own)
         html = [*_sentences(shown, axis, found), _responses_table(axis, found)]
@@ -32,7 +37,7 @@ def physics(shown: Shown, axis: Axis) -> Part:
     if isinstance(own, FittedModel):
         greens = diagnostics.greens_charts(own, axis)
         html += _greens(greens, len(own.members[0].stack))
-    forces, drawn = _forces(shown, axis)
+    forces, drawn = _forces(shown, axis, names)
     figures = [*(figure for _, figure in greens), *drawn]
     return part("physics", "The learnt physics", [*html, *forces], figures)
 
@@ -101,13 +106,13 @@ def _noise_table(shown: Shown) -> Html:
     return markup.table(("output", *shown.noise), rows, "Noise, in the units of each output")
 
 
-def _forces(shown: Shown, axis: Axis) -> tuple[list[Html], list[Figure]]:
+def _forces(shown: Shown, axis: Axis, names: Mapping[str, str]) -> tuple[list[Html], list[Figure]]:
+    """`names` are what the page calls forces, where the model has other words."""
     forces, own = shown.forces, shown.fitted
     several = len(own.input_names) > 1
     title, none = "Latent forces of layer 0", "No latent force drives this layer."
-    units, names = "Forces have no units.", dict[str, str]()
+    units = "Forces have no units."
     if isinstance(own, FittedMarkov):
-        names = modes.mode_names(own, _time(axis))
         if own.model.driven is None:
             title = "What each mode adds to the outputs, in their units"
             none, units = "There is no mode to draw.", ""

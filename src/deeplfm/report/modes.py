@@ -55,9 +55,8 @@ def modes_of(fitted: FittedMarkov) -> Modes:
     return Modes(period, constant, np.quantile(shares, _LEVELS, axis=0), known)
 
 
-def learnt(fitted: FittedMarkov, amount: Amount, dated: bool) -> list[Html]:
+def learnt(fitted: FittedMarkov, found: Modes, amount: Amount, dated: bool) -> list[Html]:
     """Sentences and tables; `amount` writes a distance in time, `dated` where that is seconds."""
-    found = modes_of(fitted)
     count, outputs = found.period.shape[1], fitted.output_names
     lines = [_sentence(found, k, outputs, amount) for k in range(min(count, _SENTENCES))]
     if fitted.model.driven is not None:
@@ -73,15 +72,14 @@ def learnt(fitted: FittedMarkov, amount: Amount, dated: bool) -> list[Html]:
     return [*html, _others_table(found, amount)]
 
 
-def mode_names(fitted: FittedMarkov, amount: Amount) -> dict[str, str]:
+def mode_names(fitted: FittedMarkov, found: Modes, amount: Amount) -> dict[str, str]:
     """What each mode adds to each output, as the page calls it, by the name the model has."""
     names = fitted.force_names(0)
     if fitted.model.driven is not None:
-        return {name: name for name in names}
-    own = fitted.physics(0)[0]
+        return {}
     shown = [
-        f"Mode {k}, of period {amount(2 * np.pi / abs(float(own.frequency[mode])))}, in {output}"
-        for k, mode in enumerate(own.active)
+        f"Mode {k}, of period {amount(period)}, in {output}"
+        for k, period in enumerate(found.period[1].tolist())
         for output in fitted.output_names
     ]
     return dict(zip(names, shown, strict=True))
