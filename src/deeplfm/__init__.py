@@ -23,9 +23,11 @@ from deeplfm.registry import register
 from deeplfm.training import Stage, Training
 
 if TYPE_CHECKING:
-    from deeplfm.regressor.estimator import DeepLFMRegressor, load
+    from deeplfm.regressor.estimator import DeepLFMRegressor
+    from deeplfm.regressor.loading import load
 
-_LAZY = {"DeepLFMRegressor", "load"}  # scikit-learn takes a second to import
+# scikit-learn takes a second to import.
+_LAZY = {"DeepLFMRegressor": "estimator", "load": "loading"}
 
 # The version of the installed package, as a string.
 try:
@@ -61,7 +63,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module("deeplfm.regressor.estimator"), name)
+        return getattr(import_module(f"deeplfm.regressor.{_LAZY[name]}"), name)
     raise AttributeError(f"module 'deeplfm' has no attribute {name!r}")
 
 

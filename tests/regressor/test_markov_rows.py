@@ -20,7 +20,7 @@ def panel() -> dlfm.DeepLFMRegressor:
 
 def test_known_inputs_of_new_rows_belong_to_their_series() -> None:
     old = dataset([0, 1, 0, 1], [1, 2, 3, 4], known=[10, 11, 20, 21], series=list("bbcc"))
-    new = dataset([0, 2], [5, 6], known=[30, 22], series=list("ac"), whole=False)
+    new = dataset([0, 2], [5, 6], known=[30, 22], series=list("ac"), complete=False)
     both = appended(old, new)
     assert both.panel is not None
     assert both.known is not None

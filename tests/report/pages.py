@@ -51,7 +51,7 @@ def series(names: list[str]) -> dlfm.DeepLFMRegressor:
     known: dict[str, Any] = {"input_names": (names[0],), "output_names": tuple(names)}
     data = model.fitted_.data
     named = None if data is None else replace(data, **known)
-    return model._with(replace(model.fitted_, data=named, **known), flat=False)
+    return model.with_fitted(replace(model.fitted_, data=named, **known), flat=False)
 
 
 def held_out(model: dlfm.DeepLFMRegressor) -> Dataset:

@@ -35,7 +35,7 @@ def written(model: dlfm.DeepLFMRegressor, folder: Path, **options: object) -> Pa
 
 def without_data(model: dlfm.DeepLFMRegressor) -> dlfm.DeepLFMRegressor:
     copy = dlfm.DeepLFMRegressor(**model.get_params(deep=False))
-    return copy._with(dataclasses.replace(model.fitted_, data=None), flat=False)
+    return copy.with_fitted(dataclasses.replace(model.fitted_, data=None), flat=False)
 
 
 def test_everything_is_on_the_page(page: Page) -> None:
@@ -134,7 +134,9 @@ def test_several_inputs_are_drawn_against_the_observations(tmp_path: Path) -> No
     inputs = random.uniform(size=(80, 2))
     y = np.stack([inputs[:, 0], np.full(80, 7.0)], axis=1)  # one is constant
     model = fitted(inputs, pd.DataFrame(y, columns=["hidden 0", "constant"]))
-    model._with(dataclasses.replace(model.fitted_, input_names=("x", "x")), flat=False)  # alike
+    model.with_fitted(
+        dataclasses.replace(model.fitted_, input_names=("x", "x")), flat=False
+    )  # alike
     page = written(model, tmp_path)
     points = next(t for t in page.figures["output-0"]["data"] if t.get("meta") == "observed")
     assert len(points["x"]) == len(points["error_y"]["array"]) == 80
@@ -209,7 +211,7 @@ def test_many_rows_are_thinned_and_the_page_says_so(tmp_path: Path) -> None:
     x = np.linspace(0, 8, 12_000)[:, None]
     many = Dataset(x, np.sin(2 * x), ("t",), ("level",))
     fitted = dataclasses.replace(model.fitted_, data=many)
-    page = written(model._with(fitted, flat=False), tmp_path)
+    page = written(model.with_fitted(fitted, flat=False), tmp_path)
     points = next(t for t in page.figures["output-0"]["data"] if t["meta"] == "observed")
     assert len(points["x"]) == 5000
     assert points["x"][-1] == 8

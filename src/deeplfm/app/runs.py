@@ -23,7 +23,8 @@ from deeplfm.data.stored import Stored, store
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.devices import checked_device
-from deeplfm.regressor.estimator import DeepLFMRegressor, load
+from deeplfm.regressor.estimator import DeepLFMRegressor
+from deeplfm.regressor.loading import load
 from deeplfm.regressor.markov_fitting import check_alone
 from deeplfm.regressor.settings import to_json
 from deeplfm.training import join

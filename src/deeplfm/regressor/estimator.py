@@ -6,14 +6,13 @@ Everything it does is done by the rooms below; here are scikit-learn's habits: p
 attributes with a trailing underscore, shapes that come back as they went in.
 """
 
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -26,18 +25,21 @@ from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitting import check_plain, fit
-from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_fitting import check_training, fit_markov
-from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
+from deeplfm.regressor.nested import NestedSettings
+from deeplfm.regressor.states import StateMethods
 from deeplfm.training import Training
 from deeplfm.training.schedule import USED
 
 Values = NDArray[np.float64]
 
-_CONFIGS = ("model", "training")  # frozen settings whose fields are parameters too
 
-
-class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DeepLFMRegressor(
+    StateMethods,
+    NestedSettings,
+    RegressorMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """The estimator that fits a deep latent force model to arrays, lists, tensors or pandas.
 
     After `fit`: `fitted_` (the model itself), `history_`, `n_features_in_`, `feature_names_in_`
@@ -63,8 +65,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         >>> model.predict(x).shape, model.predictive(x, num_samples=7).samples.shape
         ((20, 2), (7, 20, 2))
     """
-
-    fitted_: Any  # a FittedModel or a FittedMarkov, as the recipe says
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.check_settings()
         data = self.check_data(X, y, known, series)
         validate_data(self, conventions.as_columns(X), skip_check_array=True)
-        return self._with(self._fit(data, checkpoints), flat=dimensions(y) == 1)
+        return self.with_fitted(self._fit(data, checkpoints), flat=dimensions(y) == 1)
 
     def fit_stored(
         self, data: Stored, *, checkpoints: Path | str | None = None
@@ -116,7 +116,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.check_settings()
         self.n_features_in_ = len(data.input_names)
         self.feature_names_in_ = np.array(data.input_names, dtype=object)
-        return self._with(self._fit(data, checkpoints), flat=False)
+        return self.with_fitted(self._fit(data, checkpoints), flat=False)
 
     @overload
     def predict(
@@ -159,39 +159,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._check_inputs(X)
         return self._own().predictive(X, num_samples, seed, **self._beside(known, series))
 
-    def update(
-        self, X: Any, y: Any, *, known: Any = None, series: Any = None
-    ) -> "DeepLFMRegressor":
-        """Take in new rows of the same series, `X` [N] and `y` [N, D], with the same physics.
-
-        Nothing is fitted again; rows may lie before, between or after those of the fit. Only
-        state-space models can; `known` and `series` as in `fit`.
-        """
-        self.fitted_ = self._markov("update").updated(self._new_rows(X, y, known, series))
-        return self
-
-    def condition(
-        self, X: Any, y: Any, *, known: Any = None, series: Any = None
-    ) -> "DeepLFMRegressor":
-        """Give another estimator, with this physics on other data: `X` [N] and `y` [N, D].
-
-        A new patient, say: nothing is fitted again. Only state-space models can; `known` and
-        `series` as in `fit`.
-        """
-        fitted = self._markov("condition").conditioned(self._new_rows(X, y, known, series))
-        other: DeepLFMRegressor = clone(self)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(other, name, getattr(self, name))
-        return other._with(fitted, self._flat)
-
-    def posterior(self, num_samples: int = 200, seed: int | None = None) -> PhysicsDraws:
-        """Draw every physical parameter `num_samples` times by `seed`, named, in your units.
-
-        Only state-space models know how far they know their physics.
-        """
-        return physics_draws(self._markov("posterior").physics(num_samples, seed))
-
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Draw `num_samples` functions by `seed`: f(X) is [S, N, D], the same ones at every X.
 
@@ -230,8 +197,7 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Predictive:
         """Give what a `layer` (from 0) hands on to the next at `X` [N] or [N, P], without noise.
 
-        It holds `num_samples` draws [S, N, functions]; a `seed`, `known` inputs and `series` as in
-        `predictive`.
+        `num_samples` draws [S, N, functions]; `seed`, `known` and `series` as in `predictive`.
         """
         self._check_inputs(X)
         beside = self._beside(known, series)
@@ -270,36 +236,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The data that it was fitted to, where they were kept."""
         return self._own().data
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Give the parameters; `deep` adds the fields of the settings, as `model__hidden_dim`.
-
-        Not those that hold physics or a likelihood: torch modules cannot be compared by value, as
-        scikit-learn does. They can be set all the same.
-        """
-        params: dict[str, Any] = super().get_params(deep=False)
-        configs = [name for name in _CONFIGS if deep and is_dataclass(params[name])]
-        for name in configs:
-            params |= {
-                f"{name}__{key}": value
-                for key, value in conventions.comparable(params[name]).items()
-            }
-        return params
-
-    def set_params(self, **params: Any) -> "DeepLFMRegressor":
-        """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings."""
-        nested: dict[str, dict[str, Any]] = {}
-        plain: dict[str, Any] = {}
-        for key, value in params.items():
-            name, _, inner = key.partition("__")
-            if name in _CONFIGS and inner:
-                nested.setdefault(name, {})[inner] = value
-            else:
-                plain[key] = value
-        super().set_params(**plain)
-        for name, changes in nested.items():
-            setattr(self, name, conventions.with_changes(name, getattr(self, name), changes))
-        return self
-
     def check_settings(self) -> tuple[str, torch.dtype]:
         """Give the device and type to use; it is an error if a parameter cannot be used."""
         for name, kind, example in (
@@ -332,12 +268,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.model.likelihood.check_targets(data.y, data.output_names)
         return data
 
-    def _new_rows(self, X: Any, y: Any, known: Any, series: Any) -> Dataset:
-        """Rows for a physics that is known: one is enough, and outputs may be missing in all."""
-        data = dataset(X, y, known, series, complete=False)
-        self.model.likelihood.check_targets(data.y, data.output_names)
-        return data
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -345,28 +275,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "fitted_")
-
-    def _own(self) -> Fitted:
-        check_is_fitted(self)
-        fitted: Fitted = self.fitted_
-        return fitted
-
-    def _markov(self, what: str) -> FittedMarkov:
-        check_is_fitted(self)
-        if not isinstance(self.fitted_, FittedMarkov):
-            raise InputError(
-                f"{what} must be asked of a state-space model; got a {type(self.model).__name__}. "
-                "Fit with model=MarkovDLFM()."
-            )
-        return self.fitted_
-
-    def _beside(self, known: Any, series: Any) -> dict[str, Any]:
-        """Arguments that only a state-space model has."""
-        given = {"known": known, "series": series}
-        given = {name: value for name, value in given.items() if value is not None}
-        if given:
-            self._markov("a prediction with known inputs or series")
-        return given
 
     def _fit(self, data: Dataset | Stored, checkpoints: Path | str | None) -> Fitted:
         device, dtype = self.check_settings()
@@ -383,13 +291,6 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             "Pass MarkovDLFM(), say."
         )
 
-    def _with(self, fitted: Fitted, flat: bool) -> "DeepLFMRegressor":
-        self.fitted_ = fitted
-        self.output_names_ = fitted.output_names
-        self.n_outputs_ = len(fitted.output_names)
-        self._flat = flat
-        return self
-
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)
         if dimensions(X) == 2:  # one dimension is one input, or an error that says so
@@ -397,35 +298,3 @@ class DeepLFMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _shaped(self, values: Values) -> Values:
         return values[:, 0] if self._flat else values
-
-
-def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
-    """Read the estimator that `DeepLFMRegressor.save` or `deeplfm fit` wrote, ready to predict.
-
-    Args:
-        folder: the folder that was written.
-        device: where it predicts: "auto", "cpu", "cuda", "cuda:1" …
-
-    Example:
-        >>> import tempfile
-        >>> recipe, training = dlfm.FourierDLFM(num_features=4), dlfm.Training(steps=1)
-        >>> model = dlfm.DeepLFMRegressor(recipe, training, progress=False)
-        >>> model = model.fit([0, 1, 2], [1, 3, 2])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(folder)
-        ...     again = dlfm.load(folder)
-        >>> bool(np.allclose(again.predict([0.5]), model.predict([0.5])))
-        True
-    """
-    settings = saving.estimator_settings(folder)
-    fitted = saving.load(folder, checked_device(device))
-    if settings is None:  # saved without an estimator around it
-        _, dtype = fitted.place
-        settings = {"model": fitted.recipe, "training": fitted.training, "seed": fitted.seed}
-        settings |= {"dtype": dtype}
-    flat, names = settings.pop("flat", False), settings.pop("feature_names", ())
-    model = DeepLFMRegressor(**settings)._with(fitted, flat)
-    model.n_features_in_ = len(fitted.input_names)
-    if names:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    return model

@@ -10,10 +10,9 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -21,38 +20,24 @@ from deeplfm.data import Dataset, inputs_table
 from deeplfm.data.dataset import one_input
 from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
-from deeplfm.evaluation import Components, NormalComponents, PointComponents, StudentTComponents
+from deeplfm.evaluation import NormalComponents, PointComponents
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
+from deeplfm.regressor.markov_moments import components_of, smoothed_at
 from deeplfm.regressor.markov_physics import Physics, physics_of
-from deeplfm.regressor.markov_rows import (
-    appended,
-    check_alike,
-    record_of,
-    with_later_inputs,
-)
+from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
 from deeplfm.training.laplace import Posterior, set_flat
 from deeplfm.training.robust import noise_scale
-from deeplfm.training.threads import side_by_side
 
 Values = NDArray[np.float64]
 
 PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
 _CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
-
-
-class Readout(NamedTuple):
-    """Functions of a state [E, s] and of unknown weights, with their names."""
-
-    names: tuple[str, ...]
-    rows: Tensor
-    design: Tensor | None  # [B, N, E, P]; None: none of the weights
 
 
 @final
@@ -108,7 +93,7 @@ class FittedMarkov(Fitted):
         own = self if known is None else replace(self, data=self._with_inputs(X, known, series))
         return Predictive(
             lambda: own._functions_at(X, num_samples, start, series),
-            self._components(mean, variance, noise),
+            components_of(self.model.likelihood, mean, variance, noise),
             self.output_names,
             start,
             observed=lambda functions: self.model.likelihood.components(functions, self.scaling),
@@ -128,10 +113,13 @@ class FittedMarkov(Fitted):
         mean, variance, noise = self._moments(X, known, series, start)
         shape = mean.shape[1:]
         found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
+        likelihood = self.model.likelihood
         size = max(1, _CHUNK // (len(mean) * shape[1]))
         for first in range(0, shape[0], size):
             rows = slice(first, first + size)
-            chunk = Predictive(mean, self._components(mean[:, rows], variance[:, rows], noise))
+            chunk = Predictive(
+                mean, components_of(likelihood, mean[:, rows], variance[:, rows], noise)
+            )
             found.mean[rows], found.std[rows] = chunk.mean, chunk.std
             for level, column in found.quantiles.items():
                 column[rows] = chunk.quantile(level)
@@ -152,10 +140,9 @@ class FittedMarkov(Fitted):
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
 
-        def readout(member: MarkovModel, record: Record) -> Readout:
-            return Readout(names, self._physics(member).forces(), None)
-
-        mean, variance, _ = self._smoothed(X, known, series, start, readout)
+        mean, variance, _ = self._smoothed(
+            X, known, series, start, lambda member: self._physics(member).forces()
+        )
         std = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
         return Predictive(
             lambda: self._functions_at(X, num_samples, start, series, forces=True),
@@ -215,19 +202,6 @@ class FittedMarkov(Fitted):
         known = self._with_inputs(data.known.times, data.known.values, labels)
         return replace(self, data=known)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything that predictions need, by name."""
-        found = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        found |= {f"posterior.{name}": v for name, v in self.posterior.state_dict().items()}
-        found |= {"x": torch.tensor(self.data.x), "y": torch.tensor(self.data.y)}
-        if self.data.panel is not None:
-            found["series"] = torch.tensor(self.data.panel.codes)
-        if self.data.known is not None:
-            known = self.data.known
-            for name in ("times", "codes", "values"):
-                found[f"known.{name}"] = torch.tensor(getattr(known, name))
-        return found
-
     def _check_layer(self, layer: int) -> None:
         if layer != 0:
             raise InputError(f"layer must be 0, there is one; got {layer}. Pass 0.")
@@ -268,12 +242,7 @@ class FittedMarkov(Fitted):
 
     def _moments(self, X: Any, known: Any, series: Any, seed: int) -> tuple[Values, Values, Values]:
         """Means and variances of functions [S, N, D] in the user's units, and noise [S, 1, D]."""
-
-        def readout(member: MarkovModel, record: Record) -> Readout:
-            loadings = member.system().loadings
-            return Readout(self.output_names, loadings, member.design(record, record.whole()))
-
-        mean, variance, members = self._smoothed(X, known, series, seed, readout)
+        mean, variance, members = self._smoothed(X, known, series, seed)
         std = self.scaling.spread(np.ones(len(self.output_names)))
         noises = [one.likelihood.noise_variance.detach().numpy() for one in members]
         return self.scaling.functions(mean), variance * std**2, np.stack(noises)[:, None] * std**2
@@ -284,43 +253,16 @@ class FittedMarkov(Fitted):
         known: Any,
         series: Any,
         seed: int,
-        readout: Callable[[MarkovModel, Record], Readout],
+        functions: Callable[[MarkovModel], Tensor] | None = None,
     ) -> tuple[Values, Values, list[MarkovModel]]:
         times, panel, data = self._asked(X, known, series)
         record = self.record
         if data is not self.data:
             record = record_of(data, self.scaling.targets(data.y), self.trend)
         whole, places = record.beside(times, panel.codes)
-        rows = len(whole.times)
-        members = self._members(max(_FEWEST, min(PHYSICS, _ROWS // rows)), seed)
-        cut = whole.whole()
-
-        def one(member: MarkovModel) -> tuple[Values, Values]:
-            with torch.no_grad():
-                scale = None
-                if isinstance(member.likelihood, StudentT):
-                    scale = noise_scale(member, whole, cut)
-                observations = member.observations(whole, cut, scale=scale)
-                _, functions, design = readout(member, whole)
-                if design is None:
-                    shape = (*cut.times.shape, len(functions), observations.design.shape[-1])
-                    design = functions.new_zeros(()).expand(shape)
-                found = member.system().smooth(observations, functions, design)
-            take = whole.timeline.rows
-            return take(found.mean.numpy())[places], take(found.variance.numpy())[places]
-
-        found = side_by_side(one, members)
-        mean, variance = (np.stack(part) for part in zip(*found, strict=True))
+        members = self._members(max(_FEWEST, min(PHYSICS, _ROWS // len(whole.times))), seed)
+        mean, variance = smoothed_at(members, whole, places, functions)
         return mean, variance, members
-
-    def _components(self, mean: Values, variance: Values, noise: Values) -> Components:
-        likelihood = self.model.likelihood
-        if isinstance(likelihood, StudentT):
-            # The t distribution with the variance of function and noise together.
-            factor = (likelihood.degrees - 2) / likelihood.degrees
-            scale = np.sqrt(noise + factor * variance)
-            return StudentTComponents(mean, scale, likelihood.degrees)
-        return NormalComponents(mean, np.sqrt(variance + noise))
 
     def _functions_at(
         self, X: Any, num_samples: int, seed: int, series: Any, forces: bool = False

@@ -6,6 +6,7 @@ Predictions need those rows, so they are among the numbers, not in a file that m
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset
@@ -28,10 +29,24 @@ def markov_settings(model: FittedMarkov) -> dict[str, Any]:
     }
 
 
+def markov_tensors(model: FittedMarkov) -> dict[str, Tensor]:
+    """Everything that predictions need, by name."""
+    found = {f"model.{name}": value for name, value in model.model.state_dict().items()}
+    found |= {f"posterior.{name}": v for name, v in model.posterior.state_dict().items()}
+    found |= {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
+    if model.data.panel is not None:
+        found["series"] = torch.tensor(model.data.panel.codes)
+    if model.data.known is not None:
+        known = model.data.known
+        for name in ("times", "codes", "values"):
+            found[f"known.{name}"] = torch.tensor(getattr(known, name))
+    return found
+
+
 def load_markov(
     settings: dict[str, Any], tensors: dict[str, Tensor], common: dict[str, Any], numbers: Path
 ) -> FittedMarkov:
-    """The model that `FittedMarkov.tensors` and `markov_settings` describe."""
+    """The model that `markov_tensors` and `markov_settings` describe."""
     recipe = common["recipe"]
     if not isinstance(recipe, MarkovDLFM):
         raise InputError(

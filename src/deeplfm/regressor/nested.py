@@ -1,0 +1,42 @@
+"""Parameters by name, in scikit-learn's way: fields of frozen settings are parameters too."""
+
+from dataclasses import is_dataclass
+from typing import Any, Self
+
+from deeplfm.regressor import conventions
+
+_CONFIGS = ("model", "training")  # frozen settings whose fields are parameters too
+
+
+class NestedSettings:
+    """`get_params` and `set_params` that reach into settings: `model__hidden_dim`."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Give the parameters; `deep` adds the fields of the settings, as `model__hidden_dim`.
+
+        Not those that hold physics or a likelihood: torch modules cannot be compared by value, as
+        scikit-learn does. They can be set all the same.
+        """
+        params: dict[str, Any] = super().get_params(deep=False)  # type: ignore[misc]
+        configs = [name for name in _CONFIGS if deep and is_dataclass(params[name])]
+        for name in configs:
+            params |= {
+                f"{name}__{key}": value
+                for key, value in conventions.comparable(params[name]).items()
+            }
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings."""
+        nested: dict[str, dict[str, Any]] = {}
+        plain: dict[str, Any] = {}
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name in _CONFIGS and inner:
+                nested.setdefault(name, {})[inner] = value
+            else:
+                plain[key] = value
+        super().set_params(**plain)  # type: ignore[misc]
+        for name, changes in nested.items():
+            setattr(self, name, conventions.with_changes(name, getattr(self, name), changes))
+        return self
