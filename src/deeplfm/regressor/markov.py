@@ -25,7 +25,7 @@ from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
-from deeplfm.regressor.base import Fitted, Summary
+from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import (
@@ -78,7 +78,7 @@ class FittedMarkov(Fitted):
         """The rows that it is conditioned on, with standardised targets."""
         return record_of(self.data, self.scaling.targets(self.data.y), self.trend)
 
-    def draw(self, num_samples: int = 5, seed: int | None = None) -> Callable[..., Values]:
+    def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Functions f(X) or, of a panel, f(X, series): [S, N, D], the same ones at every X."""
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
