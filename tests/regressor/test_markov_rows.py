@@ -1,85 +1,190 @@
-"""Rows that a state-space model is given after its fit: alike those of the fit, in their series."""
+"""New rows, other series, panels and known inputs: the same physics, no fit."""
+
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import deeplfm as dlfm
 from deeplfm.data import dataset
-from deeplfm.regressor.markov_rows import appended
 
-T = np.linspace(0, 6, 30)
-
-
-@pytest.fixture(scope="module")
-def panel() -> dlfm.DeepLFMRegressor:
-    t, ids = np.tile(T, 2), np.repeat(["b", "c"], 30)
-    y = np.stack([np.sin(2 * t), np.cos(2 * t)], 1)
-    model = dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(modes=2), dlfm.Training(steps=2), progress=False)
-    return model.fit(t, y, known=t[:, None] > 3, series=ids)
+Values = Any
+ids_of_rows = np.repeat(["a", "b", "c"], [30, 20, 6])
 
 
-def test_known_inputs_of_new_rows_belong_to_their_series() -> None:
-    old = dataset([0, 1, 0, 1], [1, 2, 3, 4], known=[10, 11, 20, 21], series=list("bbcc"))
-    new = dataset([0, 2], [5, 6], known=[30, 22], series=list("ac"), complete=False)
-    both = appended(old, new)
-    assert both.panel is not None
-    assert both.known is not None
-    assert both.panel.labels == ("b", "c", "a")
-    assert both.panel.names() == list("bbccac")
-    found = zip(both.known.codes.tolist(), both.known.times, both.known.values[:, 0], strict=True)
-    assert list(found) == [(0, 0, 10), (0, 1, 11), (1, 0, 20), (1, 1, 21), (1, 2, 22), (2, 0, 30)]
+def estimator(steps: int = 4, **recipe: Any) -> dlfm.DeepLFMRegressor:
+    recipe = {"modes": 2} | recipe
+    training = dlfm.Training(steps=steps)
+    return dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(**recipe), training, progress=False)
 
 
-def test_one_row_with_one_output_is_enough(panel: dlfm.DeepLFMRegressor) -> None:
-    again = panel.condition(
-        np.tile(T, 2), np.tile(np.sin(T), (2, 2)).T.reshape(60, 2),
-        known=np.zeros(60), series=np.repeat(["b", "c"], 30),
-    )  # fmt: skip
-    before = again.predict([6.2], series=["c"])
-    again.update([6.2], [[9.0, np.nan]], known=[0.0], series=["c"])
-    assert again.predict([6.2], series=["c"])[0, 0] > before[0, 0] + 0.1
-    assert again.fitted_.data.y.shape == (61, 2)
+def rows(count: int, seed: int = 0) -> tuple[Values, Values]:
+    rng = np.random.default_rng(seed)
+    t = np.sort(rng.uniform(0, 10, count))
+    y = np.stack([np.sin(3 * t), np.cos(3 * t)], 1) + 0.1 * rng.normal(size=(count, 2))
+    y[rng.uniform(size=y.shape) < 0.2] = np.nan
+    y[0] = 0.5
+    return t, y
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"series": ["b"]}, "known must be as in the fit, which was with it. Pass it"),
-        ({"known": [1.0]}, "series must be as in the fit, which was with it. Pass it"),
-        ({"known": [[1.0, 2.0]], "series": ["b"]}, "known must have the 1 inputs of the fit"),
-    ],
-)
-def test_what_the_fit_had_must_come_with_new_rows(
-    panel: dlfm.DeepLFMRegressor, given: dict[str, object], message: str
-) -> None:
-    with pytest.raises(dlfm.InputError, match=message):
-        panel.update([7.0], [[1.0, 2.0]], **given)
-    assert len(panel.fitted_.data) == 60
+def panel() -> tuple[Values, Values]:
+    parts = [rows(30, 0), rows(20, 1), rows(6, 2)]
+    return np.concatenate([t for t, _ in parts]), np.concatenate([y for _, y in parts])
 
 
-def test_what_the_fit_had_not_is_refused() -> None:
-    model = dlfm.DeepLFMRegressor(
-        dlfm.MarkovDLFM(modes=1), dlfm.Training(steps=1), progress=False
-    ).fit(T, np.sin(T))
-    for given in ({"known": [1.0]}, {"series": ["b"]}):
-        with pytest.raises(dlfm.InputError, match="which was without it"):
-            model.update([7.0], [1.0], **given)
-    with pytest.raises(dlfm.InputError, match="must have the 1 outputs of the fit; got 2"):
-        model.update([7.0], [[1.0, 2.0]])
-    with pytest.raises(dlfm.InputError, match="which was without it"):
-        model.condition(T, np.sin(T), known=T)
+RECIPES: list[dict[str, Any]] = [
+    {},
+    {"trend": "linear"},
+    {"modes": 1, "greens_function": dlfm.FirstOrder(2.0), "memory": "zero"},
+    {"likelihood": dlfm.StudentT()},
+]
 
 
-def test_forces_of_a_panel_are_drawn_as_their_moments_say(panel: dlfm.DeepLFMRegressor) -> None:
-    at, ids = [1.03, 4.2], ["c", "b"]
-    count = 1600
-    found = panel.latent_forces(at, num_samples=count, series=ids)
-    drawn = found.samples
-    assert drawn.shape == (count, 2, len(found.names))
-    np.testing.assert_array_equal(found.expected_y, drawn)
-    # Draws share the physics of 16 members: within one they are independent.
-    error = 5 * found.std / np.sqrt(count)
-    assert (np.abs(drawn.mean(0) - found.mean) < error).all()
-    np.testing.assert_allclose(drawn.std(0), found.std, rtol=5 / np.sqrt(2 * count))
-    with pytest.raises(dlfm.InputError, match="series must say which of 2 series"):
-        panel.latent_forces(at)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_update_is_the_same_as_all_rows_at_once(recipe: dict[str, Any]) -> None:
+    t, y = rows(50)
+    model = estimator(**recipe).fit(t[:25], y[:25])
+    model.fitted_ = (first := model.fitted_)
+    whole = replace(first, data=dataset(t, y))
+    asked = np.linspace(-2, 14, 30)
+    expected = whole.summary(asked)
+    model.update(t[25:40], y[25:40])
+    for k in range(40, 50):  # one row at a time
+        model.update(t[k : k + 1], y[k : k + 1])
+    mean, std = model.predict(asked, return_std=True)
+    np.testing.assert_allclose(mean, expected.mean, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(std, expected.std, rtol=1e-8)
+    assert len(first.data) == int((~np.isnan(y[:25])).any(1).sum())
+
+
+def test_an_update_may_come_before_and_miss_outputs() -> None:
+    t, y = rows(50)
+    model = estimator().fit(t[25:], y[25:])
+    whole = replace(model.fitted_, data=dataset(t, y))
+    earlier = y[:25].copy()
+    model.update(t[:25], np.where([True, False], earlier, np.nan))
+    model.update(t[:25], np.where([False, True], earlier, np.nan))
+    np.testing.assert_allclose(model.predict(t), whole.summary(t).mean, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_panel_is_its_series_conditioned_one_by_one(recipe: dict[str, Any]) -> None:
+    t, y = panel()
+    model = estimator(**recipe).fit(t, y, series=ids_of_rows)
+    asked = np.linspace(-1, 12, 11)
+    for label in "abc":
+        own = model.condition(t[ids_of_rows == label], y[ids_of_rows == label])
+        found = model.predict(asked, return_std=True, series=[label] * 11)
+        for one, other in zip(found, own.predict(asked, return_std=True), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
+    mixed = np.array(["c", "a", "b"] * 5)
+    times = np.linspace(0, 10, 15)
+    together = model.predict(times, series=mixed)
+    for label in "abc":
+        alone = model.predict(times[mixed == label], series=mixed[mixed == label])
+        np.testing.assert_allclose(together[mixed == label], alone, rtol=1e-9, atol=1e-9)
+
+
+def test_a_panel_has_draws_and_forces_of_every_series() -> None:
+    t, y = panel()
+    y[ids_of_rows == "c"] = np.nan  # nothing was observed of the last one
+    model = estimator().fit(t, y, series=ids_of_rows)
+    ids = ["a", "b", "c"]
+    p = model.predictive(np.array([1.0, 2.0, 3.0]), 2, series=ids)
+    assert p.samples.shape == p.sample_y().shape == (2, 3, 2)
+    np.testing.assert_array_equal(model.draw(2)([1.0, 2.0, 3.0], ids), p.samples)
+    assert np.isfinite(p.mean).all()
+    forces = model.latent_forces([1.0, 2.0], series=["a", "b"])
+    assert forces.mean.shape[0] == 2
+    with pytest.raises(dlfm.InputError, match="series must say"):
+        model.predict([1.0])
+    with pytest.raises(dlfm.InputError, match=r"among the 3.*\['d'\]"):
+        model.predict([1.0], series=["d"])
+    with pytest.raises(dlfm.InputError, match="one id per row"):
+        model.predict([1.0], series=["a", "b"])
+
+
+def test_updates_of_a_panel_go_to_their_series() -> None:
+    t, y = panel()
+    model = estimator().fit(t, y, series=ids_of_rows)
+    with pytest.raises(dlfm.InputError, match="series must say"):
+        model.update([11.0], [[0.1, 0.2]])
+    before = model.predict([11.0, 11.0], series=["a", "b"])
+    model.update([11.0, 11.0], [[3.0, 3.0], [np.nan] * 2], series=["b", "a"])
+    after = model.predict([11.0, 11.0], series=["a", "b"])
+    np.testing.assert_allclose(after[0], before[0], rtol=1e-9, atol=1e-9)
+    assert (after[1] > before[1] + 0.5).all()
+    alone = model.condition(
+        np.append(t[ids_of_rows == "b"], 11.0),
+        np.concatenate([y[ids_of_rows == "b"], [[3.0, 3.0]]]),
+    )
+    np.testing.assert_allclose(after[1:], alone.predict([11.0]), rtol=1e-8)
+    model.update([1.0, 2.0], [[1.0, 1.0]] * 2, series=["d", "d"])  # a new one
+    assert np.isfinite(model.predict([1.0], series=["d"])).all()
+
+
+def test_new_rows_that_do_not_fit_are_refused() -> None:
+    t, y = rows(30)
+    plain, known = estimator().fit(t, y), estimator().fit(t, y, known=np.sin(t))
+    refused: list[tuple[Any, str]] = [
+        (lambda: plain.update(t, y[:, 0]), "2 outputs"),
+        (lambda: plain.condition(t, y[:, 0]), "2 outputs"),
+        (lambda: plain.update(t, y, series=["a"] * 30), "series must be left out"),
+        (lambda: plain.update(t, y, known=t), "0 inputs"),
+        (lambda: plain.condition(t, y, known=t), "0 inputs"),
+        (lambda: known.update(t + 10, y), "1 inputs"),
+        (lambda: known.condition(t, y), "1 inputs"),
+        (lambda: known.predict(t, known=np.stack([t, t], 1)), "1 inputs"),
+        (lambda: plain.predict(t, known=t), "fitted without"),
+        (lambda: plain.condition(t, np.full_like(y, np.nan)), "observation or more"),
+    ]
+    for call, words in refused:
+        with pytest.raises(dlfm.InputError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("recipe", [{}, {"greens_function": dlfm.FirstOrder(1.0), "modes": 0}])
+def test_known_inputs_are_followed(recipe: dict[str, Any]) -> None:
+    """A step of the input that outputs answer, in rows without targets too."""
+    rng = np.random.default_rng(0)
+    t = np.arange(60) * 0.2
+    u = np.where((t % 4) < 2, 1.0, -1.0)
+    answer = np.ones(60)  # in the steady state of the first input
+    for k in range(1, 60):  # y' = 2 (u - y), u held from row to row
+        answer[k] = u[k - 1] + (answer[k - 1] - u[k - 1]) * np.exp(-0.4)
+    y = answer + 0.02 * rng.normal(size=60)
+    y[20:30] = np.nan
+    model = estimator(60, level=False, trend="none", **recipe).fit(t[:40], y[:40], known=u[:40])
+    np.testing.assert_allclose(model.predict(t[20:30]), answer[20:30], atol=0.25)
+    later = model.predict(t[40:], known=u[40:])
+    turned = model.predict(t[40:], known=-u[40:])
+    np.testing.assert_allclose(later, answer[40:], atol=0.35)
+    assert np.abs(later - turned).max() > 1
+    # Up to the last training row the inputs are those of the fit, whatever comes with a prediction.
+    np.testing.assert_allclose(
+        model.predict(t[:40], known=0 * t[:40]), model.predict(t[:40]), rtol=1e-10, atol=1e-10
+    )
+    p = model.predictive(t[40:], 50, known=u[40:])
+    error = 6 * p.std / 50**0.5 + 0.05
+    assert (np.abs(p.samples.mean(0) - p.mean) < error).all()
+
+
+def test_known_inputs_of_an_update_and_of_a_panel() -> None:
+    t, y = panel()
+    rng = np.random.default_rng(5)
+    u = rng.normal(size=len(t))
+    model = estimator().fit(t, y, series=ids_of_rows, known=u)
+    new = np.array([11.0, 12.0])
+    whole = model.condition(
+        np.concatenate([t[ids_of_rows == "b"], new]),
+        np.concatenate([y[ids_of_rows == "b"], np.ones((2, 2))]),
+        known=np.concatenate([u[ids_of_rows == "b"], [2.0, -1.0]]),
+    )
+    model.update(new, np.ones((2, 2)), series=["b", "b"], known=[2.0, -1.0])
+    np.testing.assert_allclose(
+        model.predict([10.5, 11.5, 14.0], series=["b"] * 3),
+        whole.predict([10.5, 11.5, 14.0]),
+        rtol=1e-8,
+        atol=1e-8,
+    )

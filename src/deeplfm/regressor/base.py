@@ -19,7 +19,7 @@ from deeplfm.models import ModelSettings
 from deeplfm.training import Training
 
 Values = NDArray[np.float64]
-Functions = Callable[[Any], Values]
+Functions = Callable[..., Values]  # of X; of a panel, of X and series
 
 
 @dataclass(frozen=True)

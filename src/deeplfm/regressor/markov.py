@@ -23,7 +23,7 @@ from deeplfm.errors import InputError
 from deeplfm.evaluation import NormalComponents, PointComponents
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models.markov_model import MarkovModel
-from deeplfm.regressor.base import Fitted, Summary
+from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_moments import components_of, smoothed_at
 from deeplfm.regressor.markov_physics import Physics, physics_of
@@ -63,7 +63,7 @@ class FittedMarkov(Fitted):
         """The rows that it is conditioned on, with standardised targets."""
         return record_of(self.data, self.scaling.targets(self.data.y), self.trend)
 
-    def draw(self, num_samples: int = 5, seed: int | None = None) -> Callable[..., Values]:
+    def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Functions f(X) or, of a panel, f(X, series): [S, N, D], the same ones at every X."""
         start = self.seed if seed is None else seed
         functions = [

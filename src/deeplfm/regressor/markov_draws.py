@@ -7,6 +7,7 @@ seed and on t alone.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -31,34 +32,38 @@ class _Prior:
     def __init__(
         self, model: MarkovModel, system: System, record: Record, count: int, keys: tuple[int, ...]
     ) -> None:
-        seed, member, number = keys
         first, length = record.span
+        number = keys[-1]
         self._origin = float(record.begins[number]) if number < len(record.begins) else first
-        common: dict[str, Any] = {
+        self._keys, self._model, self._loadings = keys, model, system.loadings
+        self._common: dict[str, Any] = {
             "num_samples": count,
             "origin": self._origin,
             "scale": length,
         }
-        own = derived_seed(seed, member, number)
-        self._paths = PriorPaths(system.decay, system.frequency, system.block, seed=own, **common)
-        self._loadings = system.loadings
-        self._back: PriorPaths | None = None
-        if model.levels is not None:
-            # Walks leave the begin in both directions: backwards on paths of their own.
-            with torch.no_grad():
-                blocks, self._steps = model.levels.parts(model.levels.natural())
-            none = system.decay[:0]
-            own = derived_seed(seed, member, number, 1)
-            self._back = PriorPaths(none, none, stack_blocks(blocks), seed=own, **common)
+        own = system.decay, system.frequency, system.block
+        self._paths = PriorPaths(*own, seed=derived_seed(*keys), **self._common)
 
     def __call__(self, times: Values, readout: Tensor | None = None) -> Values:
         """[n, E, S] of the outputs, or of other functions of the state."""
         found = self._paths.functions(times, self._loadings if readout is None else readout)
         early = times < self._origin
-        if self._back is not None and early.any() and readout is None:
+        if readout is None and early.any() and self._back is not None:
+            paths, loadings = self._back
             mirrored = 2 * self._origin - times[early]
-            found[:, torch.tensor(early)] += self._back.functions(mirrored, self._steps)
+            found[:, torch.tensor(early)] += paths.functions(mirrored, loadings)
         return found.permute(1, 2, 0).numpy()
+
+    @cached_property
+    def _back(self) -> tuple[PriorPaths, Tensor] | None:
+        """Walks leave the begin in both directions: backwards on paths of their own."""
+        levels, none = self._model.levels, torch.zeros(0, dtype=torch.float64)
+        if levels is None:
+            return None
+        with torch.no_grad():
+            blocks, loadings = levels.parts(levels.natural())
+        seed = derived_seed(*self._keys, 1)
+        return PriorPaths(none, none, stack_blocks(blocks), seed=seed, **self._common), loadings
 
 
 def posterior_functions(

@@ -25,6 +25,7 @@ _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
 _LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
 _PROBES, _HALVINGS = 4, 6  # draws that are looked at, and how closely their reach is found
 _DOUBT = 4.0  # times as wide as the evidence says: rates and frequencies of a bank
+_UNLIKE = 1e-3  # relative difference of prior precisions, from the first parameter to the last
 _ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
 
 
@@ -82,7 +83,9 @@ def fit_posterior(
     # Where the evidence is not concave it says nothing about how far a parameter is known.
     values, vectors = torch.linalg.eigh(curvature)
     half = (vectors * values.clamp(min=0).sqrt()).mT @ jacobian
-    precision = half.mT @ half + torch.diag(prior)
+    # No two are quite alike: else rounding would choose among directions without data.
+    order = torch.linspace(1, 1 + _UNLIKE, len(prior), dtype=torch.float64)
+    precision = half.mT @ half + torch.diag(prior * order)
     values, vectors = torch.linalg.eigh(precision)
     posterior = Posterior(len(prior))
     posterior.mean.copy_(flat_parameters(model))
@@ -90,9 +93,11 @@ def fit_posterior(
     density = _Density(model, rows)
     loose = torch.nonzero((values < _LOOSE) & (factor.norm(dim=0) > 1e-9))[:, 0]
     factor[:, loose] *= _reach(density, factor[:, loose])
-    noise = torch.tensor(np.random.default_rng(seed).standard_normal((_PROBES, len(loose))))
-    factor[:, loose] *= _shrink(density, noise @ factor[:, loose].mT, len(loose))
-    posterior.factor.copy_(_doubts(model) * factor)
+    # Nothing here depends on the signs that eigenvectors happen to have.
+    noise = torch.tensor(np.random.default_rng(seed).standard_normal((_PROBES, len(prior))))
+    away = noise @ vectors[:, loose] @ factor[:, loose].mT
+    factor[:, loose] *= _shrink(density, away, len(loose))
+    posterior.factor.copy_(_doubts(model) * (factor @ vectors.mT))
     return posterior
 
 
