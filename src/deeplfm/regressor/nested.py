@@ -1,11 +1,13 @@
 """Parameters by name, in scikit-learn's way: fields of frozen settings are parameters too."""
 
 from dataclasses import is_dataclass
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from deeplfm.regressor import conventions
 
 _CONFIGS = ("model", "training")  # frozen settings whose fields are parameters too
+
+Own = TypeVar("Own", bound="NestedSettings")
 
 
 class NestedSettings:
@@ -26,7 +28,7 @@ class NestedSettings:
             }
         return params
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self: Own, **params: Any) -> Own:
         """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings."""
         nested: dict[str, dict[str, Any]] = {}
         plain: dict[str, Any] = {}

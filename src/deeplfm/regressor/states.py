@@ -1,6 +1,6 @@
 """What only state-space models can do: take in new rows, other series, and tell their physics."""
 
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,8 @@ from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_physics import PhysicsDraws, physics_draws
 
+Own = TypeVar("Own", bound="StateMethods")
+
 
 class StateMethods:
     """`update`, `condition` and `posterior`; for an estimator with a `fitted_`."""
@@ -20,7 +22,7 @@ class StateMethods:
     fitted_: Any  # a FittedModel or a FittedMarkov, as the recipe says
     _flat: bool
 
-    def with_fitted(self, fitted: Fitted, flat: bool) -> Self:
+    def with_fitted(self: Own, fitted: Fitted, flat: bool) -> Own:
         """Itself, fitted; `flat` where one output came as [N]."""
         self.fitted_ = fitted
         self.output_names_ = fitted.output_names
@@ -28,7 +30,7 @@ class StateMethods:
         self._flat = flat
         return self
 
-    def update(self, X: Any, y: Any, *, known: Any = None, series: Any = None) -> Self:
+    def update(self: Own, X: Any, y: Any, *, known: Any = None, series: Any = None) -> Own:
         """Take in new rows of the same series, `X` [N] and `y` [N, D], with the same physics.
 
         Nothing is fitted again; rows may lie before, between or after those of the fit. Only
@@ -37,14 +39,14 @@ class StateMethods:
         self.fitted_ = self._markov("update").updated(self._new_rows(X, y, known, series))
         return self
 
-    def condition(self, X: Any, y: Any, *, known: Any = None, series: Any = None) -> Self:
+    def condition(self: Own, X: Any, y: Any, *, known: Any = None, series: Any = None) -> Own:
         """Give another estimator, with this physics on other data: `X` [N] and `y` [N, D].
 
         A new patient, say: nothing is fitted again. Only state-space models can; `known` and
         `series` as in `fit`.
         """
         fitted = self._markov("condition").conditioned(self._new_rows(X, y, known, series))
-        other: Self = clone(self)
+        other: Own = clone(self)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
