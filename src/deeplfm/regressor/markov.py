@@ -28,12 +28,7 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_physics import Physics, physics_of
-from deeplfm.regressor.markov_rows import (
-    appended,
-    check_alike,
-    record_of,
-    with_later_inputs,
-)
+from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
 from deeplfm.training.laplace import Posterior, set_flat
@@ -48,9 +43,8 @@ _CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
 
 
 class Readout(NamedTuple):
-    """Functions of a state [E, s] and of unknown weights, with their names."""
+    """Functions of a state [E, s] and of unknown weights."""
 
-    names: tuple[str, ...]
     rows: Tensor
     design: Tensor | None  # [B, N, E, P]; None: none of the weights
 
@@ -108,7 +102,7 @@ class FittedMarkov(Fitted):
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         mean, variance, noise = self._moments(X, known, series, start)
-        own = self if known is None else replace(self, data=self._with_inputs(X, known, series))
+        own = self if known is None else replace(self, data=self._asked(X, known, series)[2])
         return Predictive(
             lambda: own._functions_at(X, num_samples, start, series),
             self._components(mean, variance, noise),
@@ -155,8 +149,7 @@ class FittedMarkov(Fitted):
         names = self.force_names(layer)
 
         def readout(member: MarkovModel, record: Record) -> Readout:
-            own = self._physics(member)
-            return Readout(names, own.forces(), None)
+            return Readout(self._physics(member).forces(), None)
 
         mean, variance, _ = self._smoothed(X, known, series, start, readout)
         components = NormalComponents(mean, np.sqrt(variance))
@@ -202,19 +195,6 @@ class FittedMarkov(Fitted):
             raise InputError("y must have an observation or more; got only NaN. Add rows.")
         return replace(self, data=data)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything that predictions need, by name."""
-        found = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        found |= {f"posterior.{name}": v for name, v in self.posterior.state_dict().items()}
-        found |= {"x": torch.tensor(self.data.x), "y": torch.tensor(self.data.y)}
-        if self.data.panel is not None:
-            found["series"] = torch.tensor(self.data.panel.codes)
-        if self.data.known is not None:
-            known = self.data.known
-            for name in ("times", "codes", "values"):
-                found[f"known.{name}"] = torch.tensor(getattr(known, name))
-        return found
-
     def _check_layer(self, layer: int) -> None:
         if layer != 0:
             raise InputError(f"layer must be 0, there is one; got {layer}. Pass 0.")
@@ -246,19 +226,15 @@ class FittedMarkov(Fitted):
         x = one_input(inputs_table(X, 1))
         labels = None if self.data.panel is None else self.data.panel.labels
         panel = panel_of(series, len(x), labels)
-        return x, panel, self.data if known is None else self._with_inputs(X, known, series)
-
-    def _with_inputs(self, X: Any, known: Any, series: Any) -> Dataset:
-        """The data with known inputs after the last training row, which come with a prediction."""
-        x, panel, _ = self._asked(X, None, series)
-        return with_later_inputs(self.data, x, panel, known)
+        data = self.data if known is None else with_later_inputs(self.data, x, panel, known)
+        return x, panel, data
 
     def _moments(self, X: Any, known: Any, series: Any, seed: int) -> tuple[Values, Values, Values]:
         """Means and variances of functions [S, N, D] in the user's units, and noise [S, 1, D]."""
 
         def readout(member: MarkovModel, record: Record) -> Readout:
             loadings = member.system().loadings
-            return Readout(self.output_names, loadings, member.design(record, record.whole()))
+            return Readout(loadings, member.design(record, record.whole()))
 
         mean, variance, members = self._smoothed(X, known, series, seed, readout)
         std = self.scaling.spread(np.ones(len(self.output_names)))
@@ -288,7 +264,7 @@ class FittedMarkov(Fitted):
                 if isinstance(member.likelihood, StudentT):
                     scale = noise_scale(member, whole, cut)
                 observations = member.observations(whole, cut, scale=scale)
-                _, functions, design = readout(member, whole)
+                functions, design = readout(member, whole)
                 if design is None:
                     shape = (*cut.times.shape, len(functions), observations.design.shape[-1])
                     design = functions.new_zeros(()).expand(shape)

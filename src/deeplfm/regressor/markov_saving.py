@@ -6,6 +6,7 @@ Predictions need those rows, so they are among the numbers, not in a file that m
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset
@@ -28,10 +29,24 @@ def markov_settings(model: FittedMarkov) -> dict[str, Any]:
     }
 
 
+def markov_numbers(model: FittedMarkov) -> dict[str, Tensor]:
+    """Everything that predictions need, by name."""
+    data = model.data
+    found = {f"model.{name}": value for name, value in model.model.state_dict().items()}
+    found |= {f"posterior.{name}": value for name, value in model.posterior.state_dict().items()}
+    found |= {"x": torch.tensor(data.x), "y": torch.tensor(data.y)}
+    if data.panel is not None:
+        found["series"] = torch.tensor(data.panel.codes)
+    if data.known is not None:
+        for name in ("times", "codes", "values"):
+            found[f"known.{name}"] = torch.tensor(getattr(data.known, name))
+    return found
+
+
 def load_markov(
     settings: dict[str, Any], tensors: dict[str, Tensor], common: dict[str, Any], numbers: Path
 ) -> FittedMarkov:
-    """The model that `FittedMarkov.tensors` and `markov_settings` describe."""
+    """The model that `markov_numbers` and `markov_settings` describe."""
     recipe = common["recipe"]
     if not isinstance(recipe, MarkovDLFM):
         raise InputError(

@@ -25,7 +25,7 @@ from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import FittedModel
 from deeplfm.regressor.formats import FORMAT, translated, translated_history
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.regressor.markov_saving import load_markov, markov_settings
+from deeplfm.regressor.markov_saving import load_markov, markov_numbers, markov_settings
 from deeplfm.regressor.restoring import part_of, restore
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
@@ -129,7 +129,7 @@ def described(model: Fitted) -> dict[str, Any]:
 def numbers_of(model: Fitted) -> dict[str, Tensor]:
     """The numbers of the kind of model."""
     if isinstance(model, FittedMarkov):
-        return {f"markov.{name}": value for name, value in model.tensors().items()}
+        return {f"markov.{name}": value for name, value in markov_numbers(model).items()}
     found: dict[str, Tensor] = {}
     if isinstance(model, FittedModel):
         for k, member in enumerate(model.members):
