@@ -49,8 +49,8 @@ def test_an_update_is_the_same_as_all_rows_at_once(recipe: dict[str, Any]) -> No
     whole = replace(first, data=dataset(t, y))
     asked = np.linspace(-2, 14, 30)
     expected = whole.summary(asked)
-    model.update(t[25:40], y[25:40])
-    for k in range(40, 50):  # one row at a time
+    model.update(t[25:46], y[25:46])
+    for k in range(46, 50):  # one row at a time
         model.update(t[k : k + 1], y[k : k + 1])
     mean, std = model.predict(asked, return_std=True)
     np.testing.assert_allclose(mean, expected.mean, rtol=1e-8, atol=1e-8)
@@ -72,10 +72,10 @@ def test_an_update_may_come_before_and_miss_outputs() -> None:
 def test_a_panel_is_its_series_conditioned_one_by_one(recipe: dict[str, Any]) -> None:
     t, y = panel()
     model = estimator(**recipe).fit(t, y, series=ids_of_rows)
-    asked = np.linspace(-1, 12, 11)
+    asked = np.linspace(-1, 12, 5)
     for label in "abc":
         own = model.condition(t[ids_of_rows == label], y[ids_of_rows == label])
-        found = model.predict(asked, return_std=True, series=[label] * 11)
+        found = model.predict(asked, return_std=True, series=[label] * 5)
         for one, other in zip(found, own.predict(asked, return_std=True), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
     mixed = np.array(["c", "a", "b"] * 5)
@@ -155,7 +155,7 @@ def test_known_inputs_are_followed(recipe: dict[str, Any]) -> None:
         answer[k] = u[k - 1] + (answer[k - 1] - u[k - 1]) * np.exp(-0.4)
     y = answer + 0.02 * rng.normal(size=60)
     y[20:30] = np.nan
-    model = estimator(60, level=False, trend="none", **recipe).fit(t[:40], y[:40], known=u[:40])
+    model = estimator(40, level=False, trend="none", **recipe).fit(t[:40], y[:40], known=u[:40])
     np.testing.assert_allclose(model.predict(t[20:30]), answer[20:30], atol=0.25)
     later = model.predict(t[40:], known=u[40:])
     turned = model.predict(t[40:], known=-u[40:])
@@ -165,8 +165,8 @@ def test_known_inputs_are_followed(recipe: dict[str, Any]) -> None:
     np.testing.assert_allclose(
         model.predict(t[:40], known=0 * t[:40]), model.predict(t[:40]), rtol=1e-10, atol=1e-10
     )
-    p = model.predictive(t[40:], 50, known=u[40:])
-    error = 6 * p.std / 50**0.5 + 0.05
+    p = model.predictive(t[40::4], 48, known=u[40::4])
+    error = 6 * p.std / 48**0.5 + 0.05
     assert (np.abs(p.samples.mean(0) - p.mean) < error).all()
 
 

@@ -20,7 +20,7 @@ from markov_records import KINDS, small_model, small_record
 
 def trained(record: Record, **recipe: Any) -> MarkovModel:
     model = small_model(record, **recipe)
-    EvidenceTrainer(model, record, dlfm.Training(steps=40), seed=0).run(40)
+    EvidenceTrainer(model, record, dlfm.Training(steps=20), seed=0).run(20)
     return model
 
 
