@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Literal, TypeAlias, final
 
 import numpy as np
@@ -92,8 +93,12 @@ class MarkovDLFM(ModelSettings):
                 f"num_layers of a MarkovDLFM must be 1; got {self.num_layers}. "
                 "Use FourierDLFM or InducingDLFM for deeper models."
             )
-        if self.modes != "auto" and self.modes != 0:
-            check_count("modes", self.modes)
+        whole = isinstance(self.modes, Integral) and not isinstance(self.modes, bool)
+        if self.modes != "auto" and not (whole and self.modes >= 0):
+            raise InputError(
+                f"modes must be 'auto' or an integer of at least 0; got {self.modes!r}. "
+                "Pass 'auto' to let the data decide."
+            )
         check_count("num_forces", self.num_forces)
         if self.lengthscale is not None:
             check_above_zero("lengthscale", self.lengthscale)

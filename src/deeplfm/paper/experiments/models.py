@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import NoDynamics
-from deeplfm.models import FourierDLFM, InducingDLFM, Recipe
+from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
 from deeplfm.paper.baselines import Baseline, registered_baselines
 from deeplfm.paper.datasets.registry import RegisteredDataSet, registered_data_sets
 from deeplfm.regressor.estimator import DeepLFMRegressor
@@ -37,7 +37,7 @@ class Model:
     tasks: tuple[str, ...] | None = None
 
 
-def _ours(recipe: Recipe, training: Training | None = None) -> Callable[[], Estimator]:
+def _ours(recipe: ModelSettings, training: Training | None = None) -> Callable[[], Estimator]:
     return lambda: DeepLFMRegressor(recipe, training or Training())
 
 
@@ -48,6 +48,20 @@ _EVERYWHERE = ("toy", "cardiac", "series", "table")
 _IN_THE_PAPER = ("physio", "charis", "table")
 
 _OURS = {
+    "lfm-markov": Model(
+        "LFM, state space (ours)",
+        _ours(MarkovDLFM()),
+        (
+            "physio",
+            "charis",
+            "uneven",
+            "cardiac",
+            "choosing",
+            "choosing-uneven",
+            "origins",
+            "scored",
+        ),
+    ),
     # Starts differ most where half of the observations is gone.
     "dlfm-rff-mixture-12": Model(
         "DLFM-RFF (ours, 12 starts)", _ours(FourierDLFM(), LARGE_MIXTURE), ("uneven",)
@@ -78,6 +92,7 @@ PAPER = ("dlfm-rff-paper", "dlfm-vip-paper")
 
 # Settings of a fit that takes seconds, by the names that parameters of our estimator have.
 _SMALL = {
+    "model__modes": 4,
     "model__num_features": 10,
     "model__num_inducing": 10,
     "model__grid_points": 20,

@@ -160,7 +160,7 @@ def test_several_inputs_are_refused() -> None:
         estimator().fit(np.stack([t, t], 1), y)
 
 
-@pytest.mark.parametrize("after", [0, 3])
+@pytest.mark.parametrize("after", [1, 3])
 def test_an_interrupt_keeps_what_there_is_and_a_resumed_fit_is_the_same(
     after: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +182,18 @@ def test_an_interrupt_keeps_what_there_is_and_a_resumed_fit_is_the_same(
     monkeypatch.undo()
     resumed = estimator(8).fit(t, y, checkpoints=tmp_path)
     np.testing.assert_array_equal(resumed.predict(t), estimator(8).fit(t, y).predict(t))
+
+
+def test_an_interrupt_before_the_first_step_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(self: EvidenceTrainer) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(EvidenceTrainer, "_one_step", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        estimator(8).fit(*series(), checkpoints=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_scikit_learn_tools() -> None:
