@@ -132,7 +132,7 @@ def test_templates_are_of_their_kind(recipe: Any) -> None:
 
 @pytest.mark.parametrize("wrong", ["ful", "", -1, 2.5, True, None])
 def test_modes_are_a_number_or_a_word(wrong: Any) -> None:
-    with pytest.raises(dlfm.InputError, match="^modes must be 'auto' or an integer of at least 0"):
+    with pytest.raises(dlfm.InputError, match=r"^modes must be 'auto' or an integer of at least 0"):
         dlfm.MarkovDLFM(modes=wrong)
     assert dlfm.MarkovDLFM(modes=0).modes == 0
 
