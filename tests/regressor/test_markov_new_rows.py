@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 import deeplfm as dlfm
 from deeplfm.data import dataset
 from deeplfm.regressor.markov_rows import appended
+from deeplfm.statespace import known_response
 
 T = np.linspace(0, 6, 30)
 
@@ -44,8 +46,8 @@ def test_one_row_with_one_output_is_enough(panel: dlfm.DeepLFMRegressor) -> None
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"series": ["b"]}, "known must be as in the fit, which was with it. Pass it"),
-        ({"known": [1.0]}, "series must be as in the fit, which was with it. Pass it"),
+        ({"series": ["b"]}, "known must have the 1 inputs of the fit; got 0"),
+        ({"known": [1.0]}, "series must say which of 2 series each row belongs to"),
         ({"known": [[1.0, 2.0]], "series": ["b"]}, "known must have the 1 inputs of the fit"),
     ],
 )
@@ -61,12 +63,13 @@ def test_what_the_fit_had_not_is_refused() -> None:
     model = dlfm.DeepLFMRegressor(
         dlfm.MarkovDLFM(modes=1), dlfm.Training(steps=1), progress=False
     ).fit(T, np.sin(T))
-    for given in ({"known": [1.0]}, {"series": ["b"]}):
-        with pytest.raises(dlfm.InputError, match="which was without it"):
-            model.update([7.0], [1.0], **given)
+    with pytest.raises(dlfm.InputError, match="known must have the 0 inputs of the fit; got 1"):
+        model.update([7.0], [1.0], known=[1.0])
+    with pytest.raises(dlfm.InputError, match="series must be left out"):
+        model.update([7.0], [1.0], series=["b"])
     with pytest.raises(dlfm.InputError, match="must have the 1 outputs of the fit; got 2"):
         model.update([7.0], [[1.0, 2.0]])
-    with pytest.raises(dlfm.InputError, match="which was without it"):
+    with pytest.raises(dlfm.InputError, match="known must have the 0 inputs of the fit; got 1"):
         model.condition(T, np.sin(T), known=T)
 
 
@@ -83,3 +86,21 @@ def test_forces_of_a_panel_are_drawn_as_their_moments_say(panel: dlfm.DeepLFMReg
     np.testing.assert_allclose(drawn.std(0), found.std, rtol=5 / np.sqrt(2 * count))
     with pytest.raises(dlfm.InputError, match="series must say which of 2 series"):
         panel.latent_forces(at)
+
+
+def test_without_a_level_outputs_swing_about_zero_and_gains_are_drawn() -> None:
+    """A known input of gain 2 and nothing else: no mean is there to take a part of it."""
+    t = np.linspace(0, 10, 120)
+    u = np.repeat(np.random.default_rng(0).normal(size=12), 10) + 1
+    physics = dlfm.FirstOrder(1.0, learn=False)
+    answer = known_response(physics, torch.tensor(t), torch.tensor(u[:, None]), torch.tensor(t))
+    y = 2 * answer[:, 0, 0].numpy() + 0.01 * np.random.default_rng(1).normal(size=120)
+    recipe = dlfm.MarkovDLFM(greens_function=physics, level=False, trend="none")
+    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=60), progress=False)
+    model.fit(t, y, known=u)
+    assert model.fitted_.scaling.target_mean.tolist() == [0.0]
+    gains = model.posterior(50)["y0: gain of u0"]
+    assert abs(np.median(gains) - 2) < 0.1
+    assert 0 < gains.std() < 0.1
+    later = np.linspace(60, 70, 5)  # the input stays at its last value
+    np.testing.assert_allclose(model.predict(later), 2 * u[-1], atol=0.2)

@@ -199,7 +199,7 @@ def _crossing(components: Components, level: float) -> Values:
         error = share.mean(0) - level
         low[moving] = np.where(error < 0, at, low[moving])
         high[moving] = np.where(error < 0, high[moving], at)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             proposed = at - error / density.mean(0)
         inside = (proposed > low[moving]) & (proposed < high[moving])
         value[moving] = np.where(inside, proposed, (low[moving] + high[moving]) / 2)

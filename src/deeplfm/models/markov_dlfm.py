@@ -53,7 +53,8 @@ class MarkovDLFM(ModelSettings):
         modes: how many oscillators all outputs share; "auto" takes up to 40, as many as the data
             can tell, and none where a `greens_function` is given. Those that carry nothing
             switch themselves off.
-        level: True gives every output a level that wanders.
+        level: True gives every output a level that is not known before, and wanders; without, it
+            swings about 0.
         trend: "linear" adds a line of unknown slope, "local" a slope that wanders too; "auto" is
             "linear" where the data rise or fall by much more than they scatter, else "none".
         periods: periods that are known to be there, in units of the input.

@@ -109,10 +109,10 @@ class MarkovModel(nn.Module):
     def design(
         self, record: Record, cut: Cut, natural: Natural | None = None
     ) -> Float[Tensor, "B N D P"]:
-        """A constant per output, a line where there is a trend, answers to known inputs."""
+        """A constant per output with a level, a line with a trend, answers to known inputs."""
         outputs = self.num_outputs
         one = torch.eye(outputs, dtype=torch.float64).expand(*cut.times.shape, -1, -1)
-        columns = [one]
+        columns = [one if record.level else one[..., :0]]
         if record.trend:
             first, length = record.span
             columns.append(one * ((cut.times - first) / length - 0.5)[..., None, None])

@@ -6,7 +6,6 @@ The state is carried along all rows, observed or asked for, in one pass per draw
 of data and parameters is kept: new rows (`updated`) or another series (`conditioned`) need no fit.
 """
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,15 +21,17 @@ from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
 from deeplfm.evaluation import NormalComponents, PointComponents
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.models import MarkovDLFM
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
+from deeplfm.regressor.markov_gains import drawn_gains
 from deeplfm.regressor.markov_moments import components_of, smoothed_at
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
-from deeplfm.training.laplace import Posterior, set_flat
+from deeplfm.training.laplace import Posterior, with_flat
 from deeplfm.training.robust import noise_scale
 
 Values = NDArray[np.float64]
@@ -61,7 +62,7 @@ class FittedMarkov(Fitted):
     @cached_property
     def record(self) -> Record:
         """The rows that it is conditioned on, with standardised targets."""
-        return record_of(self.data, self.scaling.targets(self.data.y), self.trend)
+        return self._record_of(self.data)
 
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
         """Functions f(X) or, of a panel, f(X, series): [S, N, D], the same ones at every X."""
@@ -135,7 +136,7 @@ class FittedMarkov(Fitted):
         known: Any = None,
         series: Any = None,
     ) -> Predictive:
-        self._check_layer(layer)
+        _check_layer(layer)
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
@@ -143,7 +144,10 @@ class FittedMarkov(Fitted):
         mean, variance, _ = self._smoothed(
             X, known, series, start, lambda member: self._physics(member).forces()
         )
-        std = np.sqrt(np.maximum(variance, np.finfo(np.float64).tiny))
+        least = 1e-18 * max(
+            float(variance.max(initial=0.0)), float(np.square(mean).max(initial=0.0))
+        )
+        std = np.sqrt(np.maximum(variance, least or 1.0))  # rounding may have left no spread
         return Predictive(
             lambda: self._functions_at(X, num_samples, start, series, forces=True),
             NormalComponents(mean, std, noise=False),
@@ -162,7 +166,7 @@ class FittedMarkov(Fitted):
         known: Any = None,
         series: Any = None,
     ) -> Predictive:
-        self._check_layer(layer)
+        _check_layer(layer)
         found = self.predictive(X, num_samples, seed, known=known, series=series)
         return Predictive.without_noise(found.samples, self.output_names, found.seed)
 
@@ -174,6 +178,14 @@ class FittedMarkov(Fitted):
 
     def noise(self) -> Mapping[str, Values]:
         return self.model.likelihood.learnt(self.scaling)
+
+    def gains(self, num_samples: int, seed: int | None = None) -> dict[str, Values]:
+        """Draws [n] of the gain of every known input; none of a panel: each series has its own."""
+        known, start = self.data.known, self.seed if seed is None else seed
+        if known is None or self.record.num_series > 1:
+            return {}
+        own, names = self._members(num_samples, start), (self.output_names, known.names)
+        return drawn_gains(own, self.record, self.scaling, names, start)
 
     def physics(self, num_samples: int, seed: int | None = None) -> list[Physics]:
         """Draws of the physics; the first is the most probable one."""
@@ -202,9 +214,9 @@ class FittedMarkov(Fitted):
         known = self._with_inputs(data.known.times, data.known.values, labels)
         return replace(self, data=known)
 
-    def _check_layer(self, layer: int) -> None:
-        if layer != 0:
-            raise InputError(f"layer must be 0, there is one; got {layer}. Pass 0.")
+    def _record_of(self, data: Dataset) -> Record:
+        level = isinstance(self.recipe, MarkovDLFM) and self.recipe.level
+        return record_of(data, self.scaling.targets(data.y), self.trend, level)
 
     @cached_property
     def _active(self) -> tuple[int, ...]:
@@ -217,16 +229,7 @@ class FittedMarkov(Fitted):
 
     def _members(self, count: int, seed: int) -> list[MarkovModel]:
         """Models with drawn parameters."""
-        found = []
-        for values in self.posterior.draw(count, seed):
-            member = copy.deepcopy(self.model)
-            set_flat(member, values)
-            found.append(member)
-        return found
-
-    def _scale(self, member: MarkovModel) -> Tensor | None:
-        """How much more noise than usual each observation has, as outliers do."""
-        return noise_scale(member, self.record, self.record.whole())
+        return [with_flat(self.model, values) for values in self.posterior.draw(count, seed)]
 
     def _asked(self, X: Any, known: Any, series: Any) -> tuple[Values, Panel, Dataset]:
         """Times and series that are asked for, and the data with the inputs that come with them."""
@@ -237,8 +240,7 @@ class FittedMarkov(Fitted):
 
     def _with_inputs(self, X: Any, known: Any, series: Any) -> Dataset:
         """The data with known inputs after the last training row, which come with a prediction."""
-        x, panel, _ = self._asked(X, None, series)
-        return with_later_inputs(self.data, x, panel, known)
+        return with_later_inputs(self.data, *self._asked(X, None, series)[:2], known)
 
     def _moments(self, X: Any, known: Any, series: Any, seed: int) -> tuple[Values, Values, Values]:
         """Means and variances of functions [S, N, D] in the user's units, and noise [S, 1, D]."""
@@ -258,7 +260,7 @@ class FittedMarkov(Fitted):
         times, panel, data = self._asked(X, known, series)
         record = self.record
         if data is not self.data:
-            record = record_of(data, self.scaling.targets(data.y), self.trend)
+            record = self._record_of(data)
         whole, places = record.beside(times, panel.codes)
         members = self._members(max(_FEWEST, min(PHYSICS, _ROWS // len(whole.times))), seed)
         mean, variance = smoothed_at(members, whole, places, functions)
@@ -285,8 +287,13 @@ class FittedMarkov(Fitted):
     def _functions(
         self, member: MarkovModel, count: int, seed: int, number: int, forces: bool = False
     ) -> Callable[[Values, Codes], Values]:
-        scale = self._scale(member)
+        scale = noise_scale(member, self.record, self.record.whole())
         labels = 1 if self.data.panel is None else len(self.data.panel.labels)
         readout = self._physics(member).forces() if forces else None
         keys = (seed, number)
         return posterior_functions(member, self.record, scale, count, keys, labels, readout)
+
+
+def _check_layer(layer: int) -> None:
+    if layer != 0:
+        raise InputError(f"layer must be 0, there is one; got {layer}. Pass 0.")

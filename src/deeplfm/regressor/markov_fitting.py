@@ -52,7 +52,10 @@ def _fit(
     report: Report | None,
 ) -> FittedMarkov:
     scaling = fit_scaling(data, recipe.likelihood)
-    record = record_of(data, scaling.targets(data.y), trend=False)
+    if not recipe.level:  # outputs swing about 0: nothing is taken off
+        zero = np.zeros_like(scaling.target_mean)
+        scaling = replace(scaling, target_mean=zero, function_mean=zero)
+    record = record_of(data, scaling.targets(data.y), trend=False, level=recipe.level)
     record = replace(record, trend=recipe.trends(record))
     model = recipe.build(record, torch.Generator().manual_seed(seed))
     trainer = EvidenceTrainer(model, record, training, seed, checkpoints)

@@ -5,7 +5,7 @@ ODE:    the quantities of its Green's function;  force: its lengthscale, gains o
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
@@ -147,10 +147,12 @@ class PhysicsDraws:
         return pd.DataFrame(self.values, columns=list(self.names))
 
 
-def physics_draws(draws: Sequence[Physics]) -> PhysicsDraws:
+def physics_draws(draws: Sequence[Physics], gains: Mapping[str, Values]) -> PhysicsDraws:
     """The parameters of drawn physics; the first, which is the most probable, gives the names."""
     first, *others = (one.numbers() for one in draws)
-    return PhysicsDraws(tuple(first), np.array([[one[name] for name in first] for one in others]))
+    values = np.array([[one[name] for name in first] for one in others])
+    columns = [values.reshape(len(others), -1), *(one[:, None] for one in gains.values())]
+    return PhysicsDraws((*first, *gains), np.concatenate(columns, 1))
 
 
 def physics_of(

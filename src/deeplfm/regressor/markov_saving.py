@@ -62,7 +62,7 @@ def load_markov(
         known = KnownInputs(tuple(settings["known_names"]), *parts)
     names = common["input_names"], common["output_names"]
     data = Dataset(own["x"].numpy(), own["y"].numpy(), *names, panel, known)
-    record = record_of(data, common["scaling"].targets(data.y), settings["trend"])
+    record = record_of(data, common["scaling"].targets(data.y), settings["trend"], recipe.level)
     state = part_of(own, "model.")
     modes = len(state["bank.log_decay"]) if "bank.log_decay" in state else 0
     model = recipe.skeleton(record, modes, 0)

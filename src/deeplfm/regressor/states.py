@@ -57,7 +57,8 @@ class StateMethods:
 
         Only state-space models know how far they know their physics.
         """
-        return physics_draws(self._markov("posterior").physics(num_samples, seed))
+        own = self._markov("posterior")
+        return physics_draws(own.physics(num_samples, seed), own.gains(num_samples, seed))
 
     def _new_rows(self, X: Any, y: Any, known: Any, series: Any) -> Dataset:
         """Rows for a physics that is known: one is enough, and outputs may be missing in all."""

@@ -43,7 +43,7 @@ class Modes:
 def modes_of(fitted: FittedMarkov) -> Modes:
     """Quantiles over draws of the physics."""
     first, *draws = fitted.physics(_DRAWS)
-    found = physics_draws([first, *draws])
+    found = physics_draws([first, *draws], fitted.gains(_DRAWS))
     quantiles = np.quantile(found.values, _LEVELS, axis=0)
     known = dict(zip(found.names, quantiles.T, strict=True))
     own = [

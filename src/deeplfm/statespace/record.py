@@ -2,8 +2,8 @@
 
     record.whole();   record.windows(2, 1000, generator);   record.beside(times)
 
-Functions of unknown weight are a constant per output, and with `trend` a line; answers to known
-inputs follow where the physics is known (`known.py`).
+Functions of unknown weight are with `level` a constant per output, with `trend` a line; answers to
+known inputs follow where the physics is known (`known.py`).
 """
 
 from dataclasses import dataclass, replace
@@ -47,6 +47,7 @@ class Record:
     targets: Values
     trend: bool = False
     known: Known | None = None
+    level: bool = True
 
     @cached_property
     def timeline(self) -> Timeline:
@@ -101,9 +102,7 @@ class Record:
 
         They lie about rows that are drawn at random; near the ends of a series fewer hold a row.
         """
-        order = np.lexsort((self.times, self.series))
-        begin = np.searchsorted(self.series[order], self.series[order])  # of the series of each row
-        rows_of = np.bincount(self.series)[self.series[order]]
+        order, begin, rows_of = self._layout
         usual = np.minimum(rows_of, length)
         number = max(1, round(count * length / float(usual.mean())))
         chosen = torch.randint(len(order), (number,), generator=generator).numpy()
@@ -132,15 +131,46 @@ class Record:
         return _cut(line, times, targets, rows)
 
     def beside(self, times: Values, series: Places) -> tuple["Record", Places]:
-        """The record with unobserved rows at these times, and where those are among its rows."""
-        empty = np.full((len(times), self.num_outputs), np.nan)
+        """The record with unobserved rows at these times, and where each is among its rows.
+
+        A time that has a row already needs no other.
+        """
+        order = self._layout.order
+        places = np.full(len(times), -1, dtype=np.int64)
+        for number in np.unique(series).tolist():
+            rows = order[self.series[order] == number]
+            asked = np.flatnonzero(series == number)
+            near = np.searchsorted(self.times[rows], times[asked])
+            there = near < len(rows)
+            there[there] = self.times[rows[near[there]]] == times[asked[there]]
+            places[asked[there]] = rows[near[there]]
+        new = np.flatnonzero(places < 0)
+        if not len(new):
+            return self, places
+        places[new] = len(self.times) + np.arange(len(new))
+        empty = np.full((len(new), self.num_outputs), np.nan)
         joined = replace(
             self,
-            times=np.concatenate([self.times, times]),
-            series=np.concatenate([self.series, series]),
+            times=np.concatenate([self.times, times[new]]),
+            series=np.concatenate([self.series, series[new]]),
             targets=np.concatenate([self.targets, empty]),
         )
-        return joined, np.arange(len(self.times), len(joined.times))
+        return joined, places
+
+    @cached_property
+    def _layout(self) -> "_Layout":
+        order = np.lexsort((self.times, self.series))
+        sorted_series = self.series[order]
+        begin = np.searchsorted(sorted_series, sorted_series)
+        return _Layout(order, begin, np.bincount(self.series)[sorted_series])
+
+
+class _Layout(NamedTuple):
+    """Rows in the order of series and time; of each the begin and the size of its series."""
+
+    order: Places
+    begin: Places
+    rows_of: Places
 
 
 def _cut(line: Timeline, times: Values, targets: Values, rows: Places | None) -> Cut:

@@ -84,6 +84,10 @@ class System:
         constant = count * math.log(2 * math.pi)
         return -(log_det + found.log_det + found.quadratic + constant) / 2
 
+    def weights(self, rows: Observations, backend: Backend = "auto") -> Weights:
+        """The unknown weights of every series."""
+        return solve_weights(markov_evidence.by(backend, *self._model(rows))[1])
+
     def smooth(
         self,
         rows: Observations,

@@ -8,6 +8,7 @@ Works like `Trainer` from outside: steps, a history, checkpoints that resume bit
 import hashlib
 import time
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import final
 
@@ -78,7 +79,7 @@ class EvidenceTrainer:
     def objective(self, cut: Cut) -> tuple[Tensor, Tensor]:
         """The log evidence of rows, as if they were all, and the log prior."""
         rows = cut.observed.sum() if self._whole is None else None
-        share = 1.0 if rows is None else float(self._observed() / max(1, int(rows)))
+        share = 1.0 if rows is None else float(self._observed / max(1, int(rows)))
         scale = self._noise_scale(cut)
         found = self.model.evidence(self.record, cut, None, scale, self.training.backend)
         return share * found, self.model.log_prior()
@@ -155,6 +156,7 @@ class EvidenceTrainer:
             self._scale = noise_scale(self.model, self.record, cut, self._scale, rounds=1)
         return self._scale
 
+    @cached_property
     def _observed(self) -> int:
         return int((~np.isnan(self.record.targets)).sum())
 

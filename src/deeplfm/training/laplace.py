@@ -66,6 +66,13 @@ def set_flat(model: MarkovModel, values: Float[Tensor, " n"]) -> None:
             first += count
 
 
+def with_flat(model: MarkovModel, values: Float[Tensor, " n"]) -> MarkovModel:
+    """A copy that has these parameters."""
+    other = copy.deepcopy(model)
+    set_flat(other, values)
+    return other
+
+
 def fit_posterior(
     model: MarkovModel,
     record: Record,
