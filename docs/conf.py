@@ -107,7 +107,7 @@ class Registered(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         classes = [entry.cls for entry in registered_baselines().values()]
-        modules = [entry.load.__module__ for entry in registered_data_sets().values()]
+        modules = list(dict.fromkeys(e.load.__module__ for e in registered_data_sets().values()))
         lines = {
             "baselines": [f".. autoclass:: {cls.__module__}.{cls.__name__}\n" for cls in classes],
             "data sets": [f".. automodule:: {name}\n   :members:\n" for name in modules],
