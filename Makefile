@@ -34,6 +34,7 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/start.py $(SMOKE) --out build/bench/start.json
 	$(BIN)/python benchmarks/steps.py $(SMOKE) --out build/bench/steps.json
 	$(BIN)/python benchmarks/sums.py $(SMOKE) --out build/bench/sums.json
+	$(BIN)/python benchmarks/long_series.py $(SMOKE) --out build/bench/long_series.json
 	$(BIN)/python benchmarks/scaling.py $(SMOKE) --out build/bench/scaling.json --figure build/bench/scaling.svg
 
 format: .venv/installed-dev

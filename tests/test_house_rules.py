@@ -162,3 +162,19 @@ def test_the_benchmark_of_growth_draws_its_figure(tmp_path: Path) -> None:
     done = subprocess.run([*command, "--figure", str(figure)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert figure.read_text().lstrip().startswith("<?xml")
+
+
+def test_the_benchmark_of_long_series_runs(tmp_path: Path) -> None:
+    out = tmp_path / "long.json"
+    command = [
+        sys.executable,
+        str(ROOT / "benchmarks/long_series.py"),
+        "--smoke",
+        "--out",
+        str(out),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    found = json.loads(out.read_text())
+    assert found["rows"] == 4000
+    assert all(found[name] > 0 for name in ("fit_s", "predict_s"))
+    assert len(found["nmse"]) == 3
