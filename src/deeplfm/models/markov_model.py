@@ -104,7 +104,7 @@ class MarkovModel(nn.Module):
     ) -> Observations:
         """Rows of a record with the functions of unknown weight of this model."""
         design = self.design(record, cut, natural)
-        return Observations(cut.timeline, cut.targets, cut.observed, design, scale)
+        return Observations(cut.timeline, cut.targets, cut.observed, design, scale, record.device)
 
     def design(
         self, record: Record, cut: Cut, natural: Natural | None = None

@@ -280,10 +280,9 @@ class DeepLFMRegressor(
         device, dtype = self.check_settings()
         folder = None if checkpoints is None else Path(checkpoints)
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
-        settings |= {"checkpoints": folder}
+        settings |= {"checkpoints": folder, "device": device}
         if isinstance(self.model, Recipe):
-            settings |= {"device": device, "dtype": dtype}
-            return fit(data, self.model, self.training, **settings)
+            return fit(data, self.model, self.training, dtype=dtype, **settings)
         if isinstance(self.model, MarkovDLFM):
             return fit_markov(data, self.model, self.training, **settings)
         raise InputError(

@@ -50,6 +50,7 @@ class FittedMarkov(Fitted):
     posterior: Posterior
     trend: bool
     data: Dataset
+    device: str = "cpu"
 
     @property
     def num_parameters(self) -> int:
@@ -57,7 +58,7 @@ class FittedMarkov(Fitted):
 
     @property
     def place(self) -> tuple[str, str]:
-        return "cpu", "float64"
+        return self.device, "float64"
 
     @cached_property
     def record(self) -> Record:
@@ -216,7 +217,7 @@ class FittedMarkov(Fitted):
 
     def _record_of(self, data: Dataset) -> Record:
         level = isinstance(self.recipe, MarkovDLFM) and self.recipe.level
-        return record_of(data, self.scaling.targets(data.y), self.trend, level)
+        return record_of(data, self.scaling.targets(data.y), self.trend, level, self.device)
 
     @cached_property
     def _active(self) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ def fit_markov(
     training: Training,
     *,
     seed: int = 0,
+    device: str = "cpu",
     checkpoints: Path | None = None,
     report: Report | None = None,
     progress: bool = True,
@@ -39,8 +40,8 @@ def fit_markov(
     check_alone()
     if report is None:
         with progress_bar(training.steps, progress) as shown:
-            return _fit(table, recipe, training, seed, checkpoints, shown)
-    return _fit(table, recipe, training, seed, checkpoints, report)
+            return _fit(table, recipe, training, seed, device, checkpoints, shown)
+    return _fit(table, recipe, training, seed, device, checkpoints, report)
 
 
 def _fit(
@@ -48,6 +49,7 @@ def _fit(
     recipe: MarkovDLFM,
     training: Training,
     seed: int,
+    device: str,
     checkpoints: Path | None,
     report: Report | None,
 ) -> FittedMarkov:
@@ -55,7 +57,7 @@ def _fit(
     if not recipe.level:  # outputs swing about 0: nothing is taken off
         zero = np.zeros_like(scaling.target_mean)
         scaling = replace(scaling, target_mean=zero, function_mean=zero)
-    record = record_of(data, scaling.targets(data.y), trend=False, level=recipe.level)
+    record = record_of(data, scaling.targets(data.y), False, recipe.level, device)
     record = replace(record, trend=recipe.trends(record))
     model = recipe.build(record, torch.Generator().manual_seed(seed))
     trainer = EvidenceTrainer(model, record, training, seed, checkpoints)
@@ -81,6 +83,7 @@ def _fit(
         model=model,
         posterior=posterior,
         trend=record.trend,
+        device=device,
     )
 
 

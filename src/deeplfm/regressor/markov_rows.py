@@ -19,13 +19,15 @@ from deeplfm.statespace.record import Known
 Values = NDArray[np.float64]
 
 
-def record_of(data: Dataset, targets: Values, trend: bool, level: bool) -> Record:
-    """The rows of a data set as a Markov model sees them."""
+def record_of(
+    data: Dataset, targets: Values, trend: bool, level: bool, device: str = "cpu"
+) -> Record:
+    """The rows of a data set as a Markov model sees them; sums over them are for a `device`."""
     panel = one_series(len(data)) if data.panel is None else data.panel
     known = None
     if data.known is not None:
         known = Known(data.known.times, data.known.codes, data.known.values)
-    return Record(one_input(data.x), panel.codes, targets, trend, known, level)
+    return Record(one_input(data.x), panel.codes, targets, trend, known, level, device)
 
 
 def check_alike(old: Dataset, new: Dataset) -> None:

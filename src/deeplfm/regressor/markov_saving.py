@@ -44,7 +44,11 @@ def markov_tensors(model: FittedMarkov) -> dict[str, Tensor]:
 
 
 def load_markov(
-    settings: dict[str, Any], tensors: dict[str, Tensor], common: dict[str, Any], numbers: Path
+    settings: dict[str, Any],
+    tensors: dict[str, Tensor],
+    common: dict[str, Any],
+    numbers: Path,
+    device: str,
 ) -> FittedMarkov:
     """The model that `markov_tensors` and `markov_settings` describe."""
     recipe = common["recipe"]
@@ -76,4 +80,5 @@ def load_markov(
         model=model.requires_grad_(False),
         posterior=posterior,
         trend=bool(settings["trend"]),
+        device=device,
     )

@@ -92,7 +92,7 @@ def load(folder: Path | str, device: str = "cpu") -> Fitted:
         "steps": settings["steps"],
     }
     if "markov" in settings:
-        return load_markov(settings["markov"], tensors, common, numbers)
+        return load_markov(settings["markov"], tensors, common, numbers, device)
     common["data"] = _data(folder, settings, *names)
     return _load_members(settings["members"], tensors, common, numbers, device)
 

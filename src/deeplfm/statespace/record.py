@@ -40,7 +40,10 @@ class Cut(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Targets [n, D] at times [n], NaN where they were not observed; `series` numbers from 0."""
+    """Targets [n, D] at times [n], NaN where they were not observed; `series` numbers from 0.
+
+    Numbers are on the CPU; `device` is where sums over all rows are computed.
+    """
 
     times: Values
     series: Places
@@ -48,6 +51,7 @@ class Record:
     trend: bool = False
     known: Known | None = None
     level: bool = True
+    device: str = "cpu"
 
     @cached_property
     def timeline(self) -> Timeline:

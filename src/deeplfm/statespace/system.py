@@ -28,7 +28,8 @@ _TINY = 1e-11  # of the information about a weight: below it the data say nothin
 class Observations:
     """Rows of B series: targets, which of them were observed, and functions of unknown weight.
 
-    `scale` multiplies the variance of the noise of every entry, where it is given.
+    `scale` multiplies the variance of the noise of every entry, where it is given. `device` is
+    where sums over the rows are computed; tables and results are on the CPU.
     """
 
     timeline: Timeline
@@ -36,6 +37,7 @@ class Observations:
     observed: Bool[Tensor, "B N D"]
     design: Float[Tensor, "B N D P"]
     scale: Float[Tensor, "B N D"] | None = None
+    device: str = "cpu"
 
     @property
     def columns(self) -> Float[Tensor, "B N D C"]:
@@ -78,7 +80,7 @@ class System:
 
     def evidence(self, rows: Observations, backend: Backend = "auto") -> Float[Tensor, " B"]:
         """The log evidence of every series: of what its unknown weights do not change."""
-        log_det, gram = markov_evidence.by(backend, *self._model(rows))
+        log_det, gram = markov_evidence.on(rows.device, backend, *self._model(rows))
         found = solve_weights(gram)
         count = rows.observed.sum((1, 2)).to(log_det) - found.num_seen
         constant = count * math.log(2 * math.pi)
@@ -86,7 +88,7 @@ class System:
 
     def weights(self, rows: Observations, backend: Backend = "auto") -> Weights:
         """The unknown weights of every series."""
-        return solve_weights(markov_evidence.by(backend, *self._model(rows))[1])
+        return solve_weights(markov_evidence.on(rows.device, backend, *self._model(rows))[1])
 
     def smooth(
         self,
@@ -98,8 +100,8 @@ class System:
         """E functions readout·z + design·β at every row, given all of them; without gradients."""
         with torch.no_grad():
             model = self._model(rows)
-            _, gram = markov_evidence.by(backend, *model)
-            means, variance, _ = markov_smooth.by(backend, *[*model, readout])
+            _, gram = markov_evidence.on(rows.device, backend, *model)
+            means, variance, _ = markov_smooth.on(rows.device, backend, *[*model, readout])
             found = solve_weights(gram)
             # What a unit of each weight adds to the functions, beyond what the state takes back.
             means[..., 1:].neg_().add_(design)
@@ -120,8 +122,8 @@ class System:
         with torch.no_grad():
             model = self._model(rows)
             model[7] = torch.cat((targets, rows.design), -1)
-            _, gram = markov_evidence.by(backend, *model)
-            means, _, _ = markov_smooth.by(backend, *[*model, readout])
+            _, gram = markov_evidence.on(rows.device, backend, *model)
+            means, _, _ = markov_smooth.on(rows.device, backend, *[*model, readout])
             count = targets.shape[-1]
             found = solve_weights(gram[:, count - 1 :, count - 1 :])
             estimates = found.covariance @ gram[:, count:, :count]  # [B, P, S]

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any, Generic, ParamSpec, TypeVar, final
 
 import torch
+from torch import Tensor
 
 from deeplfm.sums.backend import Backend, Family, allows, has
 from deeplfm.sums.contract import Contract
@@ -79,6 +80,23 @@ class Sum(Generic[P, R]):
                 if total is not None:
                     return total
         return self.plain(*arguments, **handed_on(self.plain, backend, options))
+
+    def on(self, device: torch.device | str, backend: Backend, *arguments: Tensor) -> R:
+        """The sum of tensors on the CPU, computed on `device` where a fast form for it fits.
+
+        Results come back. It is for sums that are large beside what makes their arguments, and
+        results: that is quicker on a CPU than by many small calls of a device.
+        """
+        there = torch.device(device)
+        if there.type == "cpu" or not any(
+            candidate.may(backend, arguments[0].dtype, there) and candidate.fits(*arguments)
+            for candidate in self.candidates
+        ):
+            return self.by(backend, *arguments)  # type: ignore[call-arg, arg-type]
+        moved = [part.to(there) for part in arguments]
+        total: Any = self.by(backend, *moved)  # type: ignore[call-arg, arg-type]
+        back: R = type(total)(part.cpu() for part in total)
+        return back
 
     def add(
         self,

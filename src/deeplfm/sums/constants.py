@@ -7,6 +7,7 @@ reads this file before the package is installed.
 
 # fmt: off
 LOOKUP_NODES = 8  # of an interpolation in a lookup of the CPU
+MOST_OSCILLATORS, MOST_DENSE, MOST_COLUMNS = 64, 16, 32  # of a Markov state: what registers hold
 
 # sin(πu)/u and cos(πu) in u² for |u| ≤ ½: relative error 6e-9, absolute error 3e-10 in float32.
 SINE_32 = (

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.errors import InputError
+from deeplfm.sums.constants import MOST_COLUMNS, MOST_DENSE, MOST_OSCILLATORS
 
 MOST_OUTPUTS = 64  # of a series: room that a compiled kernel has for the entries of a row
 
@@ -60,6 +61,17 @@ def fits_c(*arguments: Tensor) -> bool:
     """Whether the compiled kernel has room for as many outputs, and anything to do at all."""
     loadings, targets = arguments[5], arguments[7]
     return len(loadings) <= MOST_OUTPUTS and loadings.numel() > 0 and targets.numel() > 0
+
+
+def fits_triton(*arguments: Tensor) -> bool:
+    """Whether the registers of a program hold the state and, for gradients, all columns."""
+    decay, transition, loadings, targets = (arguments[place] for place in (0, 2, 5, 7))
+    if decay.shape[1] > MOST_OSCILLATORS or transition.shape[1] > MOST_DENSE:
+        return False
+    learns = torch.is_grad_enabled() and any(part.requires_grad for part in arguments[:8])
+    if learns and targets.shape[3] > MOST_COLUMNS:
+        return False
+    return loadings.numel() > 0 and targets.numel() > 0
 
 
 class Entry(NamedTuple):

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.sums.candidate import sum_with
-from deeplfm.sums.markov_filter import Entry, Filter, check_states, fits_c
+from deeplfm.sums.markov_filter import Entry, Filter, check_states, fits_c, fits_triton
 
 
 @sum_with(check_states)
@@ -92,3 +92,12 @@ def _by_c(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 markov_smooth.add("c", _by_c, fits=fits_c, dtype=torch.float64)
+
+
+def _by_triton(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    from deeplfm.sums.triton.markov import markov_smooth as side_by_side
+
+    return side_by_side(*arguments)
+
+
+markov_smooth.add("triton", _by_triton, fits=fits_triton, dtype=torch.float64)
