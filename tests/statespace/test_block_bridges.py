@@ -176,7 +176,7 @@ def test_draws_given_data_are_those_of_the_smoother() -> None:
     data = torch.from_numpy(rng.normal(size=(1, 12, 2, 1)))
 
     def smoothed(targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        mean, variance, _ = markov_smooth.by(
+        mean, variance, _, _ = markov_smooth.by(
             "plain",
             *(step[:, None] * decay, step[:, None] * frequency),
             *(block.transition(step), block.diffusion(step), block.start()),

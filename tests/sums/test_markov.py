@@ -55,7 +55,7 @@ def assert_right(of: Series, tolerance: float = CLOSE) -> None:
         for name, slope in gradients(leaves, *found).items():
             assert_close(slope, wanted[name], f"gradient by {name}, {form}", tolerance)
         smoothed = markov_smooth.by(form, *leaves, readout)
-        for name, part in zip(("mean", "variance", "weights"), smoothed, strict=True):
+        for name, part in zip(("mean", "variance", "weights", "gram"), smoothed, strict=True):
             truth = torch.stack([getattr(answer, name) for answer in answers])
             assert_close(part, truth, f"{name}, {form}", tolerance)
             assert not part.requires_grad
@@ -203,13 +203,15 @@ def test_a_long_series_is_the_short_one_again_and_again() -> None:
     for part, right in zip(found, wanted, strict=True):
         assert_close(part, times * right, "evidence", 1e-12)
     slopes = torch.autograd.grad(found[0].sum() + found[1].sum(), leaves[:8])
-    rights = torch.autograd.grad(wanted[0].sum() + wanted[1].sum(), short[:8])
+    by = torch.autograd.grad(wanted[0].sum() + wanted[1].sum(), short[:8])
     for name in ("turn", "loadings", "noise"):
         at = LEARNT.index(name)
-        assert_close(slopes[at], times * rights[at], name, 1e-11)
+        assert_close(slopes[at], times * by[at], name, 1e-11)
     readout = some_readout(of)
-    pairs = zip(markov_smooth(*long, readout), markov_smooth(*first, readout), strict=True)
-    for part, right in pairs:
+    *parts, gram = markov_smooth(*long, readout)
+    *rights, short_gram = markov_smooth(*first, readout)
+    assert_close(gram, times * short_gram, "gram", 1e-12)
+    for part, right in zip(parts, rights, strict=True):
         assert_close(part[:, -50:], right, "smoothed", 1e-11)
 
 

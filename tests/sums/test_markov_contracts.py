@@ -134,7 +134,7 @@ def test_nothing_and_next_to_nothing(form: Backend, series: int, rows: int, colu
     if log_det.requires_grad:
         torch.autograd.grad(log_det.sum() + gram.sum(), leaves[:8], allow_unused=True)
     for count in (0, 1):
-        mean, variance, weights = markov_smooth.by(form, *of, some_readout(of)[:count])
+        mean, variance, weights, _ = markov_smooth.by(form, *of, some_readout(of)[:count])
         assert mean.shape == (series, rows, count, columns)
         assert variance.shape == (series, rows, count)
         assert weights.shape == of.targets.shape

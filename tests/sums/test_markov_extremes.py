@@ -65,7 +65,7 @@ def test_values_against_fifty_digits(line: Line, noise: float) -> None:
         log_det, gram = markov_evidence.by(form, *of)
         assert abs(float(log_det[0] - float(truth.log_det))) <= lost * len(weights), form
         assert abs(float(gram[0, 0, 0] / float(truth.gram[0][0])) - 1) <= lost, form
-        found_mean, found_variance, found_weights = markov_smooth.by(form, *of, readout)
+        found_mean, found_variance, found_weights, _ = markov_smooth.by(form, *of, readout)
         assert (found_variance >= 0).all()
         assert (found_weights[of.observed] - weights).abs().max() <= lost * weights.abs().max()
         assert (found_mean - mean).abs().max() <= lost * (1 + mean.abs().max()), form
@@ -160,7 +160,7 @@ def test_a_hundred_thousand_steps_without_an_observation() -> None:
     for slope, right in zip(slopes, rights, strict=True):
         assert (slope / (rows - 1) - right).abs().max() <= lost * right.abs().max()
     readout = some_readout(of, 1)
-    mean, variance, _ = markov_smooth(*many, readout)
+    mean, variance, _, _ = markov_smooth(*many, readout)
     ends = markov_smooth(*two, readout)
     assert mean.isfinite().all()
     assert (variance >= 0).all()
@@ -173,7 +173,7 @@ def test_a_covariance_stays_symmetric_and_positive_over_many_rows() -> None:
     """20 000 rows of precise data: the steady state of the filter is that of the first thousand."""
     of = random_series(1, 20_000, 2, 1, 3, 2, steps=1, missing=0.0)
     quiet = of._replace(noise=1e-8 * of.noise)
-    mean, variance, _ = markov_smooth(*quiet, quiet.loadings)
+    mean, variance, _, _ = markov_smooth(*quiet, quiet.loadings)
     assert mean.isfinite().all()
     middle = variance[:, 1000:-1000]
     assert middle.amin() > 0

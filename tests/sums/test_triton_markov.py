@@ -73,7 +73,9 @@ def test_smoother_whole_and_by_windows(shape: Shape, windows: int) -> None:
     readout = some_readout(of)
     wanted = markov_smooth.by("plain", *of, readout)
     found = kernels.markov_smooth(*there(of), readout.to(DEVICE), windows=windows)
-    for name, part, truth in zip(("mean", "variance", "weights"), found, wanted, strict=True):
+    for name, part, truth in zip(
+        ("mean", "variance", "weights", "gram"), found, wanted, strict=True
+    ):
         assert_close(part, truth, name)
     sums = kernels.markov_evidence(*there(of), windows=windows)
     for name, part, truth in zip(("log det", "gram"), sums, markov_evidence(*of), strict=True):

@@ -100,8 +100,7 @@ class System:
         """E functions readout·z + design·β at every row, given all of them; without gradients."""
         with torch.no_grad():
             model = self._model(rows)
-            _, gram = markov_evidence.on(rows.device, backend, *model)
-            means, variance, _ = markov_smooth.on(rows.device, backend, *[*model, readout])
+            means, variance, _, gram = markov_smooth.on(rows.device, backend, *model, readout)
             found = solve_weights(gram)
             # What a unit of each weight adds to the functions, beyond what the state takes back.
             means[..., 1:].neg_().add_(design)
@@ -122,8 +121,7 @@ class System:
         with torch.no_grad():
             model = self._model(rows)
             model[7] = torch.cat((targets, rows.design), -1)
-            _, gram = markov_evidence.on(rows.device, backend, *model)
-            means, _, _ = markov_smooth.on(rows.device, backend, *[*model, readout])
+            means, _, _, gram = markov_smooth.on(rows.device, backend, *model, readout)
             count = targets.shape[-1]
             found = solve_weights(gram[:, count - 1 :, count - 1 :])
             estimates = found.covariance @ gram[:, count:, :count]  # [B, P, S]

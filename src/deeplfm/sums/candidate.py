@@ -33,6 +33,7 @@ class Candidate:
     fits:    whether it can do these arguments at all, from shapes, types and kinds alone.
     anywhere: it runs on every device, not only on that of its family.
     dtype:   the type of numbers that it is compiled for; None: any.
+    worth:   whether arguments that are elsewhere should be brought to its device (`Sum.on`).
     """
 
     family: Family
@@ -41,6 +42,7 @@ class Candidate:
     fits: Callable[..., bool]
     anywhere: bool = False
     dtype: torch.dtype | None = None
+    worth: Callable[..., bool] = lambda *_: True
 
     def __call__(self, backend: Backend, arguments: Any, options: Any) -> Any:
         """What it computes; one that is made of other sums is told the backend."""
@@ -82,14 +84,16 @@ class Sum(Generic[P, R]):
         return self.plain(*arguments, **handed_on(self.plain, backend, options))
 
     def on(self, device: torch.device | str, backend: Backend, *arguments: Tensor) -> R:
-        """The sum of tensors on the CPU, computed on `device` where a fast form for it fits.
+        """The sum of tensors on the CPU, computed on `device` where a form for it fits and gains.
 
         Results come back. It is for sums that are large beside what makes their arguments, and
         results: that is quicker on a CPU than by many small calls of a device.
         """
         there = torch.device(device)
         if there.type == "cpu" or not any(
-            candidate.may(backend, arguments[0].dtype, there) and candidate.fits(*arguments)
+            candidate.may(backend, arguments[0].dtype, there)
+            and candidate.fits(*arguments)
+            and candidate.worth(*arguments)
             for candidate in self.candidates
         ):
             return self.by(backend, *arguments)  # type: ignore[call-arg, arg-type]
@@ -107,12 +111,14 @@ class Sum(Generic[P, R]):
         name: str | None = None,
         anywhere: bool = False,
         dtype: torch.dtype | None = None,
+        worth: Callable[..., bool] = lambda *_: True,
         first: bool = False,
     ) -> Candidate:
         """Append a candidate to the list, or put it first; one in C is of float32 by default."""
         if family == "c" and dtype is None:
             dtype = torch.float32
-        candidate = Candidate(family, name or compute.__name__, compute, fits, anywhere, dtype)
+        own = (fits, anywhere, dtype, worth)
+        candidate = Candidate(family, name or compute.__name__, compute, *own)
         self.candidates.insert(0 if first else len(self.candidates), candidate)
         return candidate
 

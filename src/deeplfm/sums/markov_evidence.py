@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.sums.candidate import sum_with
-from deeplfm.sums.markov_filter import Filter, check_states, fits_c, fits_triton
+from deeplfm.sums.markov_filter import Filter, check_states, enough_rows, fits_c, fits_triton
 
 
 @sum_with(check_states)
@@ -62,4 +62,4 @@ def _by_triton(*arguments: Tensor) -> tuple[Tensor, Tensor]:
     return side_by_side(*arguments)
 
 
-markov_evidence.add("triton", _by_triton, fits=fits_triton, dtype=torch.float64)
+markov_evidence.add("triton", _by_triton, fits=fits_triton, worth=enough_rows, dtype=torch.float64)

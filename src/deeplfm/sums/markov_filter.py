@@ -16,6 +16,9 @@ from deeplfm.errors import InputError
 from deeplfm.sums.constants import MOST_COLUMNS, MOST_DENSE, MOST_OSCILLATORS
 
 MOST_OUTPUTS = 64  # of a series: room that a compiled kernel has for the entries of a row
+# An H200 takes as long for a thousand rows with gradients as a core of a CPU for some three to five
+# thousand, but has a thousand of them at once; without gradients a long series is cut into windows.
+_SERIES, _ROWS = 5, 100_000
 
 
 def check_states(
@@ -68,10 +71,21 @@ def fits_triton(*arguments: Tensor) -> bool:
     decay, transition, loadings, targets = (arguments[place] for place in (0, 2, 5, 7))
     if decay.shape[1] > MOST_OSCILLATORS or transition.shape[1] > MOST_DENSE:
         return False
-    learns = torch.is_grad_enabled() and any(part.requires_grad for part in arguments[:8])
-    if learns and targets.shape[3] > MOST_COLUMNS:
+    if _learns(arguments) and targets.shape[3] > MOST_COLUMNS:
         return False
     return loadings.numel() > 0 and targets.numel() > 0
+
+
+def enough_rows(*arguments: Tensor) -> bool:
+    """Whether a device gains by them: rows follow each other, only series and windows do not."""
+    series, rows = arguments[7].shape[:2]
+    if _learns(arguments):  # a series in one piece takes it as long as some of the CPU's threads
+        return series >= _SERIES * torch.get_num_threads()
+    return series * rows >= _ROWS
+
+
+def _learns(arguments: tuple[Tensor, ...]) -> bool:
+    return torch.is_grad_enabled() and any(part.requires_grad for part in arguments[:8])
 
 
 class Entry(NamedTuple):

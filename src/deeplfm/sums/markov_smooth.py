@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.sums.candidate import sum_with
-from deeplfm.sums.markov_filter import Entry, Filter, check_states, fits_c, fits_triton
+from deeplfm.sums.markov_filter import Entry, Filter, check_states, enough_rows, fits_c, fits_triton
 
 
 @sum_with(check_states)
@@ -27,10 +27,16 @@ def markov_smooth(
     step: Int[Tensor, "B N"],
     observed: Bool[Tensor, "B N D"],
     readout: Float[Tensor, "E s"],
-) -> tuple[Float[Tensor, "B N E C"], Float[Tensor, "B N E"], Float[Tensor, "B N D C"]]:
-    """Mean and variance of E functions zᵀ(state) at every row, and the weights of the entries.
+) -> tuple[
+    Float[Tensor, "B N E C"],
+    Float[Tensor, "B N E"],
+    Float[Tensor, "B N D C"],
+    Float[Tensor, "B C C"],
+]:
+    """Mean and variance of E functions zᵀ(state) at every row, weights of the entries, and gram.
 
-    The weights are K⁻¹ y: with them the mean at any time is a sum of covariances.
+    The weights are K⁻¹ y: with them the mean at any time is a sum of covariances. The gram is that
+    of `markov_evidence`: the filter has passed over all of it.
     """
     with torch.no_grad():
         series, columns = targets.shape[0], targets.shape[3]
@@ -45,17 +51,20 @@ def _passes(
     step: Tensor,
     observed: Tensor,
     readout: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Forward with the filter, then backward."""
     series, rows, outputs, columns = targets.shape
     loadings = passed.loadings
     noise = noise.expand(series, rows, -1)
     seen: list[tuple[Tensor, Tensor, list[Entry]]] = []
+    gram = loadings.new_zeros(series, columns, columns)
     for row in range(rows):
         if row:
             passed.predict(step[:, row])
         entries = list(passed.observe(noise[:, row], targets[:, row], observed[:, row]))
         seen.append((passed.mean, passed.covariance, entries))
+        for entry in entries:
+            gram += entry.error[:, :, None] * entry.error[:, None] / entry.variance
     mean = loadings.new_zeros(series, rows, len(readout), columns)
     variance = loadings.new_zeros(series, rows, len(readout))
     weights = torch.zeros_like(targets)
@@ -82,10 +91,10 @@ def _passes(
         if row:
             phi = passed.transition[step[:, row].long()]
             later, precision = later @ phi, phi.mT @ precision @ phi
-    return mean, variance, weights
+    return mean, variance, weights, gram
 
 
-def _by_c(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _by_c(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from deeplfm.sums.c.markov import markov_smooth as compiled
 
     return compiled(*arguments)
@@ -94,10 +103,10 @@ def _by_c(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 markov_smooth.add("c", _by_c, fits=fits_c, dtype=torch.float64)
 
 
-def _by_triton(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _by_triton(*arguments: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     from deeplfm.sums.triton.markov import markov_smooth as side_by_side
 
     return side_by_side(*arguments)
 
 
-markov_smooth.add("triton", _by_triton, fits=fits_triton, dtype=torch.float64)
+markov_smooth.add("triton", _by_triton, fits=fits_triton, worth=enough_rows, dtype=torch.float64)

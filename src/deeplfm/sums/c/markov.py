@@ -24,8 +24,13 @@ def markov_evidence(*arguments: Tensor) -> tuple[Float[Tensor, "B"], Float[Tenso
 
 def markov_smooth(
     *arguments: Tensor,
-) -> tuple[Float[Tensor, "B N E C"], Float[Tensor, "B N E"], Float[Tensor, "B N D C"]]:
-    """Means, variances and weights; float64."""
+) -> tuple[
+    Float[Tensor, "B N E C"],
+    Float[Tensor, "B N E"],
+    Float[Tensor, "B N D C"],
+    Float[Tensor, "B C C"],
+]:
+    """Means, variances, weights and gram; float64."""
     *model, readout = (part.detach().contiguous() for part in arguments)
     job = _job(model)
     targets = model[7]
@@ -39,7 +44,7 @@ def markov_smooth(
     job.fill(mean=mean, variance=variance, weights=weights)
     call("markov_evidence", job, job.elements)
     call("markov_smooth", job, job.elements)
-    return mean, variance, weights
+    return mean, variance, weights, gram
 
 
 class _Evidence(torch.autograd.Function):

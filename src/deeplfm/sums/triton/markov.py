@@ -37,67 +37,98 @@ def markov_evidence(
 
 def markov_smooth(
     *arguments: Tensor, windows: int | None = None
-) -> tuple[Float[Tensor, "B N E C"], Float[Tensor, "B N E"], Float[Tensor, "B N D C"]]:
-    """Means, variances and weights; float64. `windows` of a series, as many as suit by default."""
+) -> tuple[
+    Float[Tensor, "B N E C"],
+    Float[Tensor, "B N E"],
+    Float[Tensor, "B N D C"],
+    Float[Tensor, "B C C"],
+]:
+    """Means, variances, weights and gram; float64. `windows` of a series as in the evidence."""
     *model, readout = (part.detach().contiguous() for part in arguments)
     every = []
     for columns in model[7].split(MOST_COLUMNS, 3):
         job = Job([*model[:7], columns.contiguous(), *model[8:]], readout)
-        parts = []
-        for first, last in job.some_series(job.kept_per_row):
-            parts.append(_smooth(job.lanes(first, last, windows)))
+        parts = [
+            _smooth(job.lanes(first, last, windows))
+            for first, last in job.some_series(job.kept_per_row)
+        ]
         every.append([torch.cat(part) for part in zip(*parts, strict=True)])
-    mean, variance, weights = zip(*every, strict=True)
-    return torch.cat(mean, 3), variance[0], torch.cat(weights, 3)
+    mean, variance, weights, gram = zip(*every, strict=True)
+    whole = gram[0] if len(gram) == 1 else _of_many_columns(model, windows)[1]
+    return torch.cat(mean, 3), variance[0], torch.cat(weights, 3), whole
 
 
 def _smooth(lanes: Lanes) -> tuple[Tensor, ...]:
     """Forward to the end, then back, as many windows at a time as memory holds."""
-    begin = _begins(lanes)
+    groups = lanes.groups()
+    kept = lanes.room(gains=True) if len(groups) == 1 else None
+    begin, _, gram = _forward(lanes, kept)
     after = torch.zeros_like(begin[:, 0])
     found: list[tuple[Tensor, Tensor, Tensor]] = []
-    for first, last in reversed(lanes.groups()):
-        part, results = lanes.part(first, last), lanes.part(first, last).results()
-        kept = part.room(gains=True)
-        part.filtered(begin[:, first:last], kept)
-        ends = torch.zeros_like(begin[:, first:last])
-        ends[:, -1] = after
-        run = _back(part, kept, results)
-        after = run(_settled(run, ends, back=True))[:, 0]
+    for first, last in reversed(groups):
+        part, own = lanes, kept
+        if own is None:
+            part = lanes.part(first, last)
+            own = part.room(gains=True)
+            part.filtered(begin[:, first:last], own)
+        results = part.results()
+        after = _back(part, own, results, after)
         found.insert(0, results)
-    return tuple(lanes.rows(torch.cat(part, 1)) for part in zip(*found, strict=True))
+    rows = (lanes.rows(torch.cat(part, 1)) for part in zip(*found, strict=True))
+    return *rows, gram[:, : lanes.job.columns, : lanes.job.columns]
+
+
+def _forward(lanes: Lanes, kept: Kept | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """What windows begin with, log det and gram; what a pass back needs is kept."""
+    sums = list[Tensor]()
+
+    def run(begin: Tensor) -> Tensor:
+        ends, *sums[:] = lanes.filtered(begin, kept)
+        return ends
+
+    begin = _settled(run, lanes.begin(), back=False)
+    log_det, gram = (part.sum(1) for part in sums)
+    return begin, log_det, gram
 
 
 def _back(
-    lanes: Lanes, kept: Kept, results: tuple[Tensor, Tensor, Tensor]
-) -> Callable[[Tensor], Tensor]:
-    return lambda after: lanes.smoothed(after, kept, results)
+    lanes: Lanes, kept: Kept, results: tuple[Tensor, Tensor, Tensor], after: Float[Tensor, "B z"]
+) -> Float[Tensor, "B z"]:
+    """Fill in the results, from the record after the last window; the record of the first one."""
+    ends = after.new_zeros(len(after), lanes.windows, after.shape[1])
+    ends[:, -1] = after
+    begins = after
 
+    def run(own: Tensor) -> Tensor:
+        nonlocal begins
+        begins = lanes.smoothed(own, kept, results)
+        return begins
 
-def _begins(lanes: Lanes) -> Float[Tensor, "B W z"]:
-    return _settled(lambda own: lanes.filtered(own)[0], lanes.begin(), back=False)
+    _settled(run, ends, back=True)
+    return begins[:, 0]
 
 
 def _settled(
     run: Callable[[Tensor], Tensor], begin: Float[Tensor, "B W z"], *, back: bool
 ) -> Float[Tensor, "B W z"]:
-    """What every window begins with, once it is what its neighbour ends with."""
-    for _ in range(begin.shape[1] - 1):
+    """What every window began with in the last run, where that is what its neighbour ended with."""
+    for _ in range(begin.shape[1]):
         ends, other = run(begin), begin.clone()
         if back:
             other[:, :-1] = ends[:, 1:]
         else:
             other[:, 1:] = ends[:, :-1]
-        change, begin = (other - begin).abs().amax(), other
-        if bool(change <= _SETTLED * begin.abs().amax()):
+        if begin.shape[1] == 1:  # nothing to wait for
             break
+        if bool((other - begin).abs().amax() <= _SETTLED * other.abs().amax()):
+            break
+        begin = other
     return begin
 
 
 def _sums(job: Job, windows: int | None) -> tuple[Tensor, Tensor]:
-    lanes = job.lanes(0, job.series, windows)
-    _, log_det, gram = lanes.filtered(_begins(lanes))
-    return log_det.sum(1), gram.sum(1)[:, : job.columns, : job.columns]
+    _, log_det, gram = _forward(job.lanes(0, job.series, windows))
+    return log_det, gram[:, : job.columns, : job.columns]
 
 
 def _of_many_columns(tensors: list[Tensor], windows: int | None) -> tuple[Tensor, Tensor]:
@@ -106,9 +137,9 @@ def _of_many_columns(tensors: list[Tensor], windows: int | None) -> tuple[Tensor
     for columns in tensors[7].split(MOST_COLUMNS, 3):
         job = Job([*tensors[:7], columns.contiguous(), *tensors[8:]])
         lanes = job.lanes(0, job.series, windows)
-        begin, kept = _begins(lanes), lanes.room(gains=True)
-        _, log_det, _ = lanes.filtered(begin, kept)
-        total = log_det.sum(1)
+        kept = lanes.room(gains=True)
+        _forward(lanes, kept)
+        total = kept.variances.log().view(job.series, -1).sum(1)
         errors = kept.errors[..., : job.columns] / kept.variances[..., None].sqrt()
         scaled.append(errors.reshape(job.series, -1, job.columns))
     every = torch.cat(scaled, 2)
@@ -161,7 +192,8 @@ def _gradients(
         by_log_det[first:last].contiguous(), by_gram[first:last].contiguous(), *scratch,
         *tiles, *blocks, by_loadings, by_noise, by_targets,
         rows, D, C,
-        SZ=job.size, KP=job.KP, WP=job.WP, CP=job.CP, TARGETS=targets, num_warps=job.warps,
+        SZ=job.size, KP=job.KP, WP=job.WP, CP=job.CP, TARGETS=targets,
+        num_warps=job.warps, maxnreg=255,
     )  # fmt: skip
     wide = torch.cat([*tiles, *(part.flatten(2) for part in blocks)], 2)
     by_step = _by_step(job.step[first:last], wide, len(job.decay))

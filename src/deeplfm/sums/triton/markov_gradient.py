@@ -123,6 +123,32 @@ def _by_oscillators(R, P, a):
 
 @triton.jit
 @no_type_check
+def _by_columns(
+    P, v, R, r, t, lane, a, A, us, by_loadings,
+    D: tl.constexpr, C: tl.constexpr, KP: tl.constexpr, WP: tl.constexpr, CP: tl.constexpr,
+):  # fmt: skip
+    """By the tiles of oscillators; by loadings the part of the columns: Σ_c t(u)_c x_c."""
+    c = tl.arange(0, CP)
+    same, other, trace = _by_oscillators(R, P, a)
+    for at in range(C):
+        rx, ry, rw = _column(r, c, at)
+        x, y, w = times(P, rx, ry, rw)
+        mx, my, mw = _column(v, c, at)
+        x, y, w = x + mx, y + my, w + mw
+        tx, ty, _ = _column(t, c, at)
+        same += tx * x + ty * y
+        other += ty * x - tx * y
+        trace += (tx * rx + ty * ry) / 2
+        for d in range(D):
+            u = tl.load(us + (lane * D + d) * CP + c)
+            own = tl.where(c == at, 1.0, 0.0)
+            size = -tl.sum(tl.sum((A + tl.trans(A)) * own[:, None], 0) * u, 0)
+            _add_to(by_loadings + (lane * D + d) * (2 * KP + WP), size, x, y, w, KP, WP)
+    return same, other, trace
+
+
+@triton.jit
+@no_type_check
 def gradient_rows(
     cosines, sines, spreads, phis, diffusions, loadings, following, observed,
     gains, variances, errors, kept, moved, before,
@@ -165,21 +191,9 @@ def gradient_rows(
             D, C, KP, WP, CP, TARGETS,
         )  # fmt: skip
         t = _toward(A, r)
-        same, other, trace = _by_oscillators(R, P, a)
-        for at in range(C):
-            rx, ry, rw = _column(r, c, at)
-            x, y, w = times(P, rx, ry, rw)
-            mx, my, mw = _column(v, c, at)
-            x, y, w = x + mx, y + my, w + mw
-            tx, ty, _ = _column(t, c, at)
-            same += tx * x + ty * y
-            other += ty * x - tx * y
-            trace += (tx * rx + ty * ry) / 2
-            for d in range(D):
-                u = tl.load(us + (lane * D + d) * CP + c)
-                own = tl.where(c == at, 1.0, 0.0)
-                size = -tl.sum(tl.sum((A + tl.trans(A)) * own[:, None], 0) * u, 0)
-                _add_to(by_loadings + (lane * D + d) * S, size, x, y, w, KP, WP)
+        same, other, trace = _by_columns(
+            P, v, R, r, t, lane, a, A, us, by_loadings, D, C, KP, WP, CP
+        )
         tl.store(by_same + row * KP + k, same)
         tl.store(by_other + row * KP + k, other)
         tl.store(by_trace + row * KP + k, trace)

@@ -106,14 +106,14 @@ class Job:
     @property
     def warps(self) -> int:
         """Of a program: as many as share its matrices well."""
-        return {8: 1, 16: 2, 32: 8}.get(self.KP, 16)
+        return {8: 1, 16: 2, 32: 4}.get(self.KP, 8)
 
     def windows(self) -> int:
         """Into how many windows a series is cut, so that lanes keep a device busy."""
         if self.targets.device.type != "cuda":
             return 1
         device = torch.cuda.get_device_properties(self.targets.device)
-        at_once = device.multi_processor_count * max(1, 16 // self.warps)
+        at_once = device.multi_processor_count * max(1, 8 // self.warps)
         return max(1, min(self.num_rows // _LEAST_ROWS, at_once // self.series))
 
     def lanes(self, first: int, last: int, windows: int | None = None) -> "Lanes":
@@ -209,7 +209,7 @@ class Lanes:
             self.length, job.outputs, job.columns, job.readouts,
             SZ=job.size, KP=job.KP, WP=job.WP, CP=job.CP,
             KEEP_GAINS=own.gains.numel() > 0, KEEP_ALL=own.records.numel() > 0,
-            READ=own.Pz.numel() > 0, num_warps=job.warps,
+            READ=own.Pz.numel() > 0, num_warps=job.warps, maxnreg=255,
         )  # fmt: skip
         return ends, log_det, gram
 
@@ -222,7 +222,7 @@ class Lanes:
             *job.tables, job.loadings, self.following, self.observed, after.contiguous(), begins,
             kept.gains, kept.variances, kept.errors, kept.Pz, kept.zPz, kept.zm, *results,
             self.length, job.outputs, job.columns, job.readouts,
-            SZ=job.size, KP=job.KP, WP=job.WP, CP=job.CP, num_warps=job.warps,
+            SZ=job.size, KP=job.KP, WP=job.WP, CP=job.CP, num_warps=job.warps, maxnreg=255,
         )  # fmt: skip
         return begins
 

@@ -45,6 +45,42 @@ def move(cosines, sines, phis, step, KP: tl.constexpr, WP: tl.constexpr):
 
 @triton.jit
 @no_type_check
+def _keep_moved(to, P, cosine, sine, phi, KP: tl.constexpr, WP: tl.constexpr):
+    """Φ P, of the columns of the dense block: for the gradient of its Φ."""
+    k, m = tl.arange(0, KP), tl.arange(0, WP)
+    xw, yw, ww = P[4], P[5], P[6]
+    ca, sa = cosine[:, None], sine[:, None]
+    places = k[:, None] * WP + m[None, :]
+    tl.store(to + places, ca * xw - sa * yw)
+    tl.store(to + KP * WP + places, sa * xw + ca * yw)
+    inside = tl.sum(phi[:, :, None] * ww[None, :, :], 1)
+    tl.store(to + 2 * KP * WP + m[:, None] * WP + m[None, :], inside)
+
+
+@triton.jit
+@no_type_check
+def _use_entry(
+    P, v, entry, d, loadings, noise, targets, observed,
+    C: tl.constexpr, KP: tl.constexpr, WP: tl.constexpr, CP: tl.constexpr,
+):  # fmt: skip
+    """One entry: P and m with it, its gain, variance and errors."""
+    c = tl.arange(0, CP)
+    seen = tl.load(observed + entry).to(tl.float64)
+    hx, hy, hw = load_vector(loadings + d * (2 * KP + WP), KP, WP)
+    gx, gy, gw = times(P, hx, hy, hw)
+    gx, gy, gw = gx * seen, gy * seen, gw * seen
+    size = tl.maximum(inner(hx, hy, hw, gx, gy, gw), 0.0) + tl.load(noise + entry)
+    size = tl.where(seen > 0, size, 1.0)
+    y = tl.load(targets + entry * C + c, mask=c < C, other=0.0)
+    error = tl.where(seen > 0, y - inners(v, hx, hy, hw), 0.0)
+    v = with_vectors(v, error / size, gx, gy, gw)
+    root = 1 / tl.sqrt(size)
+    P = without_square(P, gx * root, gy * root, gw * root)
+    return P, v, gx, gy, gw, size, error
+
+
+@triton.jit
+@no_type_check
 def filter_rows(
     cosines, sines, spreads, phis, qs, loadings, noise, targets, following, observed, readout,
     first, last, log_det, gram, gains, variances, errors, kept, moved, before, Pz, zPz, zm,
@@ -66,17 +102,9 @@ def filter_rows(
             store_record(kept + row * SZ, P, v, KP, WP, CP)
         for d in range(D):
             entry = row * D + d
-            seen = tl.load(observed + entry).to(tl.float64)
-            hx, hy, hw = load_vector(loadings + d * S, KP, WP)
-            gx, gy, gw = times(P, hx, hy, hw)
-            gx, gy, gw = gx * seen, gy * seen, gw * seen
-            size = tl.maximum(inner(hx, hy, hw, gx, gy, gw), 0.0) + tl.load(noise + entry)
-            size = tl.where(seen > 0, size, 1.0)
-            y = tl.load(targets + entry * C + c, mask=c < C, other=0.0)
-            error = tl.where(seen > 0, y - inners(v, hx, hy, hw), 0.0)
-            v = with_vectors(v, error / size, gx, gy, gw)
-            root = 1 / tl.sqrt(size)
-            P = without_square(P, gx * root, gy * root, gw * root)
+            P, v, gx, gy, gw, size, error = _use_entry(
+                P, v, entry, d, loadings, noise, targets, observed, C, KP, WP, CP
+            )
             total += tl.log(size)
             squares += error[:, None] * error[None, :] / size
             if KEEP_GAINS:
@@ -93,16 +121,9 @@ def filter_rows(
                 tl.store(zm + at * CP + c, inners(v, zx, zy, zw))
         step = tl.load(following + row).to(tl.int64)
         cosine, sine, phi = move(cosines, sines, phis, step, KP, WP)
-        if KEEP_ALL:  # Φ P of the columns of the dense block, and its means before the step
-            to = moved + row * S * WP
-            xw, yw, ww = P[4], P[5], P[6]
-            ca, sa = cosine[:, None], sine[:, None]
-            places = k[:, None] * WP + m[None, :]
-            tl.store(to + places, ca * xw - sa * yw)
-            tl.store(to + KP * WP + places, sa * xw + ca * yw)
-            inside = tl.sum(phi[:, :, None] * ww[None, :, :], 1)
-            tl.store(to + 2 * KP * WP + m[:, None] * WP + m[None, :], inside)
+        if KEEP_ALL:
             tl.store(before + row * CP * WP + c[:, None] * WP + m[None, :], v[2])
+            _keep_moved(moved + row * S * WP, P, cosine, sine, phi, KP, WP)
         spread = tl.load(spreads + step * KP + k)
         on_diagonal = tl.where(k[:, None] == k[None, :], spread[:, None], 0.0)
         q = tl.load(qs + step * WP * WP + m[:, None] * WP + m[None, :])

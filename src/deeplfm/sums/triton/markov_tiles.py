@@ -161,8 +161,9 @@ def turned(A, c, s, phi):
     """Φ A Φᵀ, Φ = Rot with cosine c and sine s, and phi of the dense block."""
     xx, xy, yx, yy, xw, yw, ww = A
     ca, sa, cb, sb = c[:, None], s[:, None], c[None, :], s[None, :]
-    left, right = ca * xx - sa * yx, ca * xy - sa * yy
-    low, high = sa * xx + ca * yx, sa * xy + ca * yy
+    # Two tiles at a time: registers have room for six, and all of them are eight.
+    left, low = ca * xx - sa * yx, sa * xx + ca * yx
+    right, high = ca * xy - sa * yy, sa * xy + ca * yy
     across_x, across_y = ca * xw - sa * yw, sa * xw + ca * yw
     inside = tl.sum(phi[:, :, None] * ww[None, :, :], 1)
     return (
