@@ -1,6 +1,6 @@
 """A long record with a Markov state: time and memory of a fit, and of mean, spread and quantiles.
 
-    python benchmarks/long_series.py --rows 1000000
+    python benchmarks/long_series.py --rows 500000 1000000 --modes 30 [--device cuda]
 
 Three cardiac signals, 25 samples a beat, whose rate drifts by 5 %; blocks of a beat are held out.
 """
@@ -41,7 +41,7 @@ def signals(rows: int) -> tuple[Values, Values]:
     return t, y + 0.03 * y.std(0) * noise
 
 
-def measure(rows: int, recipe: dlfm.MarkovDLFM, steps: int) -> dict[str, Any]:
+def measure(rows: int, recipe: dlfm.MarkovDLFM, steps: int, device: str) -> dict[str, Any]:
     """Seconds, GiB above the idle interpreter, and scores on what was held out."""
     t, y = signals(rows)
     beats = rows // _PER_BEAT
@@ -50,7 +50,7 @@ def measure(rows: int, recipe: dlfm.MarkovDLFM, steps: int) -> dict[str, Any]:
     )
     hidden = np.isin(np.arange(rows) // _PER_BEAT, chosen)
     idle, started = _memory(), time.perf_counter()
-    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=steps), progress=False)
+    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=steps), device=device, progress=False)
     model.fit(t, np.where(hidden[:, None], np.nan, y))
     fitted = time.perf_counter()
     found = model.fitted_.summary(t, levels=(0.05, 0.5, 0.95))
@@ -72,20 +72,23 @@ def _memory() -> float:
 
 
 def main() -> None:
-    """Print one line of JSON, and write it where asked."""
+    """Print a line of JSON for each length, and write all of them where asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1000, 50_000, 1_000_000])
+    parser.add_argument("--modes", type=int, help="oscillators; as many as the recipe takes")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    recipe, steps = dlfm.MarkovDLFM(modes=options.modes or "auto"), 300
     if options.smoke:
-        found = measure(4000, dlfm.MarkovDLFM(modes=3), 3)
-    else:
-        found = measure(options.rows, dlfm.MarkovDLFM(), 300)
-    text = json.dumps(found)
-    print(text)
+        recipe, steps, options.rows = dlfm.MarkovDLFM(modes=3), 3, [4000]
+    found = []
+    for rows in options.rows:
+        found.append(measure(rows, recipe, steps, options.device))
+        print(json.dumps(found[-1]), flush=True)
     if options.out is not None:
-        options.out.write_text(text + "\n")
+        options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.settings import to_json
 
 _CURVE = 50  # points of a learning curve that are kept
+_AHEAD = 100  # rows of a forecast, of which each is said to be inside of its interval or not
 _DIGITS = 4  # digits that are kept of a prediction for a figure
 _OF_THE_RUN = ("seed", "device", "progress")  # parameters that are no settings of the model
 
@@ -93,7 +94,7 @@ def _score(
 ) -> dict[str, Any]:
     """All scores per output, in the units of the data; those of series are standardised."""
     y = observations.test(task)
-    rows = ~np.isnan(y).all(1)
+    rows = np.asarray(~np.isnan(y).all(1))
     y = y[rows]
     p = estimator.predictive(observations.inputs[rows], num_samples=samples)
     scores = {
@@ -105,6 +106,9 @@ def _score(
         "coverage_90": metrics.coverage(y, p, 0.9),
         "coverage_95": metrics.coverage(y, p, 0.95),
     }
+    if rows[-1] and len(y) <= _AHEAD:  # a forecast: how sure it is depends on how far it goes
+        lower, upper = p.interval(0.9)
+        scores["inside_90"] = ((y > lower) & (y < upper)).astype(int)
     truth = getattr(observations, "truth", None)
     if truth is not None:
         hidden_truth = np.where(observations.tests[task], truth, np.nan)[rows]

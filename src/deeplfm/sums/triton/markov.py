@@ -1,11 +1,9 @@
 """`sums.markov_evidence` and `sums.markov_smooth` on CUDA, series and windows of them side by side.
 
-A long series is cut into windows. Each begins with a guess of what the window before it ends with,
-then with what that did end with, until nothing changes. A filter forgets its start, so a few rounds
-are enough; after as many rounds as there are windows it is exact in any case.
+A long series is cut into windows that are passed over side by side: once for what each of them does
+with the state that it begins with, and again when that state is known (`markov_windows`).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,9 +13,9 @@ from torch.autograd.function import once_differentiable
 
 from deeplfm.sums.constants import MOST_COLUMNS
 from deeplfm.sums.triton.markov_gradient import gradient_rows
-from deeplfm.sums.triton.markov_job import Job, Kept, Lanes
+from deeplfm.sums.triton.markov_job import Job, Lanes
+from deeplfm.sums.triton.markov_windows import boundaries
 
-_SETTLED = 1e-12  # relative change of what windows begin with, at which they have settled
 _TABLE = 2**26  # entries of a table of rows by steps that is small enough to multiply with
 
 
@@ -59,76 +57,24 @@ def markov_smooth(
 
 
 def _smooth(lanes: Lanes) -> tuple[Tensor, ...]:
-    """Forward to the end, then back, as many windows at a time as memory holds."""
-    groups = lanes.groups()
-    kept = lanes.room(gains=True) if len(groups) == 1 else None
-    begin, _, gram = _forward(lanes, kept)
-    after = torch.zeros_like(begin[:, 0])
-    found: list[tuple[Tensor, Tensor, Tensor]] = []
-    for first, last in reversed(groups):
-        part, own = lanes, kept
-        if own is None:
-            part = lanes.part(first, last)
-            own = part.room(gains=True)
-            part.filtered(begin[:, first:last], own)
-        results = part.results()
-        after = _back(part, own, results, after)
-        found.insert(0, results)
+    """Forward and back, as many windows at a time as memory holds."""
+    begins, afters = boundaries(lanes)
+    grams, found = [], []
+    for first, last in lanes.groups():
+        part = lanes.part(first, last)
+        kept, results = part.room(gains=True), part.results()
+        _, _, gram = part.filtered(begins[:, first:last], kept)
+        part.smoothed(afters[:, first:last], kept, results)
+        grams.append(gram.sum(1))
+        found.append(results)
     rows = (lanes.rows(torch.cat(part, 1)) for part in zip(*found, strict=True))
-    return *rows, gram[:, : lanes.job.columns, : lanes.job.columns]
-
-
-def _forward(lanes: Lanes, kept: Kept | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """What windows begin with, log det and gram; what a pass back needs is kept."""
-    sums = list[Tensor]()
-
-    def run(begin: Tensor) -> Tensor:
-        ends, *sums[:] = lanes.filtered(begin, kept)
-        return ends
-
-    begin = _settled(run, lanes.begin(), back=False)
-    log_det, gram = (part.sum(1) for part in sums)
-    return begin, log_det, gram
-
-
-def _back(
-    lanes: Lanes, kept: Kept, results: tuple[Tensor, Tensor, Tensor], after: Float[Tensor, "B z"]
-) -> Float[Tensor, "B z"]:
-    """Fill in the results, from the record after the last window; the record of the first one."""
-    ends = after.new_zeros(len(after), lanes.windows, after.shape[1])
-    ends[:, -1] = after
-    begins = after
-
-    def run(own: Tensor) -> Tensor:
-        nonlocal begins
-        begins = lanes.smoothed(own, kept, results)
-        return begins
-
-    _settled(run, ends, back=True)
-    return begins[:, 0]
-
-
-def _settled(
-    run: Callable[[Tensor], Tensor], begin: Float[Tensor, "B W z"], *, back: bool
-) -> Float[Tensor, "B W z"]:
-    """What every window began with in the last run, where that is what its neighbour ended with."""
-    for _ in range(begin.shape[1]):
-        ends, other = run(begin), begin.clone()
-        if back:
-            other[:, :-1] = ends[:, 1:]
-        else:
-            other[:, 1:] = ends[:, :-1]
-        if begin.shape[1] == 1:  # nothing to wait for
-            break
-        if bool((other - begin).abs().amax() <= _SETTLED * other.abs().amax()):
-            break
-        begin = other
-    return begin
+    return *rows, torch.stack(grams).sum(0)[:, : lanes.job.columns, : lanes.job.columns]
 
 
 def _sums(job: Job, windows: int | None) -> tuple[Tensor, Tensor]:
-    _, log_det, gram = _forward(job.lanes(0, job.series, windows))
-    return log_det, gram[:, : job.columns, : job.columns]
+    lanes = job.lanes(0, job.series, windows)
+    _, log_det, gram = lanes.filtered(boundaries(lanes)[0])
+    return log_det.sum(1), gram.sum(1)[:, : job.columns, : job.columns]
 
 
 def _of_many_columns(tensors: list[Tensor], windows: int | None) -> tuple[Tensor, Tensor]:
@@ -138,7 +84,7 @@ def _of_many_columns(tensors: list[Tensor], windows: int | None) -> tuple[Tensor
         job = Job([*tensors[:7], columns.contiguous(), *tensors[8:]])
         lanes = job.lanes(0, job.series, windows)
         kept = lanes.room(gains=True)
-        _forward(lanes, kept)
+        lanes.filtered(boundaries(lanes)[0], kept)
         total = kept.variances.log().view(job.series, -1).sum(1)
         errors = kept.errors[..., : job.columns] / kept.variances[..., None].sqrt()
         scaled.append(errors.reshape(job.series, -1, job.columns))

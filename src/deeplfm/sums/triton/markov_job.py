@@ -6,6 +6,7 @@ with is a record: a covariance P with means m, or backwards R with r (`markov_ti
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, final
 
 import torch
@@ -15,7 +16,7 @@ from torch.nn.functional import pad
 
 from deeplfm.sums.triton.markov_kernels import filter_rows, smooth_rows
 
-_LEAST_ROWS = 512  # of a window: a filter forgets its start within a few hundred rows
+_LEAST_ROWS = 2000  # of a window: to join two of them costs as much as some hundred rows
 _NUMBERS = 3 * 2**30  # that are kept between a pass and the pass back, at most
 
 
@@ -50,7 +51,8 @@ class Job:
         self.CP = room(self.columns, 2)
         self.states = 2 * self.KP + self.WP
         self.size = 4 * self.KP**2 + (self.WP + self.CP) * self.states
-        self.decay, self.turn, self.step, self.start = decay, turn, step, start
+        self.decay, self.step, self.start = decay, step, start
+        self._model = list(model)
         self.targets, self.observed = targets, observed
         self.noise = noise.expand(self.series, self.num_rows, -1)
         fade = (-decay).exp()
@@ -98,6 +100,47 @@ class Job:
         rest = self.start.new_zeros(2 * KP * WP), start
         return torch.cat((own, none, none, own, *rest, start.new_zeros(self.CP * self.states)))
 
+    def with_targets(self, targets: Tensor) -> list[Tensor]:
+        """The arguments of the evidence, with other targets."""
+        return [*self._model[:7], targets, *self._model[8:]]
+
+    @cached_property
+    def _states(self) -> Tensor:
+        """Where the states are among the padded ones."""
+        return self.plain(torch.arange(self.states, dtype=torch.float64)).long()
+
+    def dense_of(self, record: Float[Tensor, "*n z"]) -> tuple[Tensor, Tensor]:
+        """The matrix [s, s] and the vectors [C, s] of records on the CPU."""
+        KP, WP, head = self.KP, self.WP, record.shape[:-1]
+        sizes = [KP * KP] * 4 + [KP * WP] * 2 + [WP * WP, self.CP * self.states]
+        *tiles, vectors = record.split(sizes, -1)
+        xx, xy, yx, yy = (part.reshape(*head, KP, KP) for part in tiles[:4])
+        xw, yw = (part.reshape(*head, KP, WP) for part in tiles[4:6])
+        ww = tiles[6].reshape(*head, WP, WP)
+        rows = (
+            torch.cat((xx, xy, xw), -1),
+            torch.cat((yx, yy, yw), -1),
+            torch.cat((xw.mT, yw.mT, ww), -1),
+        )
+        own = self._states
+        matrix = torch.cat(rows, -2)[..., own, :][..., own]
+        vectors = vectors.reshape(*head, self.CP, self.states)[..., : self.columns, own]
+        return (matrix + matrix.mT) / 2, vectors
+
+    def record_of(
+        self, matrix: Float[Tensor, "*n s s"], vectors: Float[Tensor, "*n C s"]
+    ) -> Float[Tensor, "*n z"]:
+        """The opposite."""
+        KP, own, head = self.KP, self._states, matrix.shape[:-2]
+        whole = matrix.new_zeros(*head, self.states, self.states)
+        whole[..., own[:, None], own] = matrix
+        wide = vectors.new_zeros(*head, self.CP, self.states)
+        wide[..., : self.columns, :][..., own] = vectors
+        x, y, w = slice(0, KP), slice(KP, 2 * KP), slice(2 * KP, None)
+        pairs = ((x, x), (x, y), (y, x), (y, y), (x, w), (y, w), (w, w))
+        parts = [whole[..., a, b].flatten(-2) for a, b in pairs]
+        return torch.cat((*parts, wide.flatten(-2)), -1)
+
     @property
     def kept_per_row(self) -> int:
         """Numbers that a smoother keeps of a row."""
@@ -127,6 +170,8 @@ class Job:
         observed, noise, targets = (part[first:last] for part in parts)
         return Lanes(
             self,
+            first,
+            last,
             count,
             following.to(torch.int32).unflatten(1, (count, length)).contiguous(),
             pad(observed, (0, 0, 0, more)).unflatten(1, (count, length)).contiguous(),
@@ -146,6 +191,8 @@ class Lanes:
     """Windows of series: [B, W, L, …] of what comes row by row."""
 
     job: Job
+    first: int
+    last: int  # the series that they are windows of
     windows: int
     following: Tensor  # the step that leads to the next row
     observed: Tensor
@@ -163,7 +210,8 @@ class Lanes:
     def part(self, first: int, last: int) -> "Lanes":
         """Some of the windows of all series."""
         own = (self.following, self.observed, self.noise, self.targets)
-        return Lanes(self.job, last - first, *(one[:, first:last].contiguous() for one in own))
+        parts = (one[:, first:last].contiguous() for one in own)
+        return Lanes(self.job, self.first, self.last, last - first, *parts)
 
     def groups(self) -> list[tuple[int, int]]:
         """From and to which windows fit into memory at a time."""
@@ -172,7 +220,7 @@ class Lanes:
         return [(k, min(k + size, self.windows)) for k in range(0, self.windows, size)]
 
     def begin(self) -> Float[Tensor, "B W z"]:
-        """Records of a state at rest: true of the first window, a guess of the others."""
+        """Records of a state at rest, with which a series begins."""
         return self.job.at_rest().repeat(len(self.following), self.windows, 1)
 
     def room(self, *, gains: bool, everything: bool = False) -> Kept:
