@@ -22,9 +22,9 @@ Values = NDArray[np.float64]
 _PER_BEAT = 25
 
 
-def signals(rows: int) -> tuple[Values, Values]:
+def signals(rows: int, first: int = 0) -> tuple[Values, Values]:
     """Times in beats of the mean rate, and pressure, ECG and intracranial pressure."""
-    t = np.arange(rows) / _PER_BEAT
+    t = np.arange(first, first + rows) / _PER_BEAT
     rate = 1 + 0.05 * np.sin(2 * np.pi * t / 300) + 0.02 * np.sin(2 * np.pi * t / 37)
     phase = 2 * np.pi * np.cumsum(rate) / _PER_BEAT
     breath = 2 * np.pi * t / 4
@@ -37,13 +37,15 @@ def signals(rows: int) -> tuple[Values, Values]:
     ecg = 1.2 * bump(0.2, 0.15) - 0.2 * bump(0.5, 0.12) + 0.15 * bump(2.0, 0.4)
     inside = 10 + 3 * bump(1.2, 0.6) + np.sin(breath + 1)
     y = np.stack([pressure, ecg, inside], 1)
-    noise = np.random.default_rng(0).standard_normal(y.shape)
+    noise = np.random.default_rng(first).standard_normal(y.shape)
     return t, y + 0.03 * y.std(0) * noise
 
 
-def measure(rows: int, recipe: dlfm.MarkovDLFM, steps: int, device: str) -> dict[str, Any]:
+def measure(
+    rows: int, recipe: dlfm.MarkovDLFM, steps: int, device: str, first: int = 0
+) -> dict[str, Any]:
     """Seconds, GiB above the idle interpreter, and scores on what was held out."""
-    t, y = signals(rows)
+    t, y = signals(rows, first)
     beats = rows // _PER_BEAT
     chosen = np.random.default_rng(1).choice(
         np.arange(2, beats - 2), min(200, max(4, beats // 10)), replace=False

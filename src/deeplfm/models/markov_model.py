@@ -9,6 +9,7 @@ It knows no data: a `Record` brings them.
 from collections.abc import Mapping
 from typing import Any, NamedTuple, final
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from deeplfm.layers.markov import Levels, OscillatorBank
 from deeplfm.likelihoods.additive import AdditiveNoise
 from deeplfm.shapes import Memory
 from deeplfm.statespace import Block, System, known_response, stack_blocks
+from deeplfm.statespace.clock import Clock
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.statespace.system import Observations
 from deeplfm.sums import Backend
@@ -39,7 +41,10 @@ class Raw(NamedTuple):
 
 @final
 class MarkovModel(nn.Module):
-    """Parts that are None are not there; `response` answers known inputs where no force drives."""
+    """Parts that are None are not there; `response` answers known inputs where no force drives.
+
+    The `clock` of the oscillators is steady, but for models that are drawn from a posterior.
+    """
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class MarkovModel(nn.Module):
         self.num_outputs = num_outputs
         self.bank, self.levels, self.driven = bank, levels, driven
         self.response, self.likelihood = response, likelihood
+        self.clock: Clock | None = None
 
     def raw(self) -> list[Raw]:
         """All parameters that are learnt."""
@@ -104,7 +110,17 @@ class MarkovModel(nn.Module):
     ) -> Observations:
         """Rows of a record with the functions of unknown weight of this model."""
         design = self.design(record, cut, natural)
-        return Observations(cut.timeline, cut.targets, cut.observed, design, scale, record.device)
+        rows = (cut.timeline, cut.targets, cut.observed, design, scale, record.device)
+        return Observations(*rows, self._faster(record, cut))
+
+    def _faster(self, record: Record, cut: Cut) -> Float[Tensor, "B N"] | None:
+        """How much faster than usual the clock runs on the step to each row."""
+        if self.clock is None or self.bank is None:
+            return None
+        found = []
+        for b, times in enumerate(cut.times):
+            found.append(self.clock.of_steps(times.numpy(), _series_of(record, cut, b)))
+        return torch.from_numpy(np.stack(found))
 
     def design(
         self, record: Record, cut: Cut, natural: Natural | None = None
@@ -145,12 +161,16 @@ class MarkovModel(nn.Module):
         memory: Memory = "infinite" if self.driven is None else self.driven.memory
         found = []
         for b, times in enumerate(cut.times):
-            number = b if cut.rows is None else int(record.series[cut.rows[b, 0]])
-            own = known.series == number
+            own = known.series == _series_of(record, cut, b)
             inputs = torch.tensor(known.times[own]), torch.tensor(known.values[own])
             arguments = (*inputs, times, "constant", memory)
             found.append(functional_call(_Answers(answering), given, arguments))
         return torch.stack(found)
+
+
+def _series_of(record: Record, cut: Cut, b: int) -> int:
+    """The number of the series that is in a row of the table."""
+    return b if cut.rows is None else int(record.series[cut.rows[b, 0]])
 
 
 @final

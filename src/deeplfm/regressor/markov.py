@@ -31,6 +31,7 @@ from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
+from deeplfm.training.clock import ClockPosterior, fit_clock
 from deeplfm.training.laplace import Posterior, with_flat
 from deeplfm.training.robust import noise_scale
 
@@ -228,9 +229,18 @@ class FittedMarkov(Fitted):
         names = self.input_names[0], self.output_names
         return physics_of(member, self.scaling, *names, self._active)
 
+    @cached_property
+    def _clock(self) -> ClockPosterior | None:
+        """What the rows say about the clock of the oscillators."""
+        return fit_clock(self.model, self.record)
+
     def _members(self, count: int, seed: int) -> list[MarkovModel]:
-        """Models with drawn parameters."""
-        return [with_flat(self.model, values) for values in self.posterior.draw(count, seed)]
+        """Models with drawn parameters and clocks."""
+        found = [with_flat(self.model, values) for values in self.posterior.draw(count, seed)]
+        if self._clock is not None:
+            for member, clock in zip(found, self._clock.draw(count, seed), strict=True):
+                member.clock = clock
+        return found
 
     def _asked(self, X: Any, known: Any, series: Any) -> tuple[Values, Panel, Dataset]:
         """Times and series that are asked for, and the data with the inputs that come with them."""

@@ -7,7 +7,7 @@ seed and on t alone.
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -42,7 +42,10 @@ class _Prior:
             "scale": length,
         }
         own = system.decay, system.frequency, system.block
-        self._paths = PriorPaths(*own, seed=derived_seed(*keys), **self._common)
+        clock, ahead = model.clock, None
+        if clock is not None:
+            ahead = partial(clock.ahead, series=number)
+        self._paths = PriorPaths(*own, seed=derived_seed(*keys), ahead=ahead, **self._common)
 
     def __call__(self, times: Values, readout: Tensor | None = None) -> Values:
         """[n, E, S] of the outputs, or of other functions of the state."""

@@ -7,7 +7,7 @@ spread of a bridge is below 1e-6 of the stationary one; then the bridge's mean i
 numbers belong to middles (`keyed_normals`), so neither other times nor their order matter.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import final
 
 import numpy as np
@@ -38,6 +38,7 @@ class PriorPaths:
         origin, scale: the first interval is [origin, origin + scale], others double from there.
             An even grid that starts at the origin is drawn several times faster where its step is
             the scale divided by a power of two, exactly.
+        ahead: how far the clock of the oscillators is ahead at some times (`clock.py`).
 
     >>> import numpy as np, torch
     >>> decay, frequency = torch.tensor([[0.1], [6.0]], dtype=torch.float64)
@@ -61,6 +62,7 @@ class PriorPaths:
         seed: int,
         origin: float,
         scale: float,
+        ahead: Callable[[np.ndarray], np.ndarray] | None = None,
     ) -> None:
         if decay.shape != frequency.shape or not bool((decay >= 0).all()):
             raise InputError(
@@ -82,6 +84,7 @@ class PriorPaths:
             seed,
             float(scale),
         )
+        self._ahead, self._frequency = ahead, frequency.detach().cpu().double().numpy()
         self.num_oscillators = len(decay)
         self.num_states = 2 * len(decay)
         self.blocks: list[BlockPaths] = []
@@ -142,7 +145,12 @@ class PriorPaths:
             for first in range(0, self.num_oscillators, modes):
                 some = slice(first, min(first + modes, self.num_oscillators))
                 numbers, pairs = self.oscillators(elapsed, rounding, some)
-                yield rows, numbers, pairs[0]
-                yield rows, self.num_oscillators + numbers, pairs[1]
+                x, y = pairs[0], pairs[1]
+                if self._ahead is not None:
+                    angle = self._frequency[numbers][:, None] * self._ahead(times[rows])
+                    cosine, sine = np.cos(angle)[:, None], np.sin(angle)[:, None]
+                    x, y = cosine * x - sine * y, sine * x + cosine * y
+                yield rows, numbers, x
+                yield rows, self.num_oscillators + numbers, y
             for block in self.blocks:
                 yield rows, 2 * self.num_oscillators + block.ladder.states, block(elapsed)

@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from deeplfm.statespace.blocks import Block
@@ -29,7 +30,8 @@ class Observations:
     """Rows of B series: targets, which of them were observed, and functions of unknown weight.
 
     `scale` multiplies the variance of the noise of every entry, where it is given. `device` is
-    where sums over the rows are computed; tables and results are on the CPU.
+    where sums over the rows are computed; tables and results are on the CPU. `faster` is how much
+    faster than usual the oscillators turn on the step to a row (`clock.py`).
     """
 
     timeline: Timeline
@@ -38,6 +40,7 @@ class Observations:
     design: Float[Tensor, "B N D P"]
     scale: Float[Tensor, "B N D"] | None = None
     device: str = "cpu"
+    faster: Float[Tensor, "B N"] | None = None
 
     @property
     def columns(self) -> Float[Tensor, "B N D C"]:
@@ -129,10 +132,14 @@ class System:
             return means[..., :count] + spread @ estimates[:, None]
 
     def moves(
-        self, steps: Float[Tensor, " T"], early: Bool[Tensor, " T"] | None = None
+        self,
+        steps: Float[Tensor, " T"],
+        early: Bool[Tensor, " T"] | None = None,
+        faster: Float[Tensor, " T"] | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """λΔ, ωΔ, Φ, Q and P of the sums, for distinct steps; some may be `early`."""
-        decay, turn = steps[:, None] * self.decay, steps[:, None] * self.frequency
+        """λΔ, ωΔ, Φ, Q and P of the sums, for distinct steps; some may be `early` or `faster`."""
+        turning = steps if faster is None else steps * (1 + faster)
+        decay, turn = steps[:, None] * self.decay, turning[:, None] * self.frequency
         if self.block is None:
             none = self.loadings.new_zeros(len(steps), 0, 0)
             return decay, turn, none, none, self.loadings.new_zeros(0, 0)
@@ -146,9 +153,22 @@ class System:
         line = rows.timeline
         noise = self.noise.expand(1, 1, -1)
         noise = noise if rows.scale is None else noise * rows.scale
-        steps = line.steps.to(self.loadings)
-        own = [*self.moves(steps, line.early), self.loadings, noise]
-        return [*own, rows.columns, line.step, rows.observed]
+        steps, step, early, faster = line.steps, line.step, line.early, None
+        if rows.faster is not None:
+            which, faster, step = _distinct(line.step, rows.faster)
+            steps, early = steps[which], None if early is None else early[which]
+        own = [*self.moves(steps.to(self.loadings), early, faster), self.loadings, noise]
+        return [*own, rows.columns, step, rows.observed]
+
+
+def _distinct(
+    step: Int[Tensor, "B N"], faster: Float[Tensor, "B N"]
+) -> tuple[Int[Tensor, " T"], Float[Tensor, " T"], Int[Tensor, "B N"]]:
+    """Distinct pairs of a step and its clock, and which of them leads to each row."""
+    pairs = (step.numpy() + 1j * faster.numpy()).ravel()
+    own, which = np.unique(pairs, return_inverse=True)
+    number = torch.from_numpy(which.astype(np.int32)).view(step.shape)
+    return torch.from_numpy(own.real.astype(np.int64)), torch.from_numpy(own.imag.copy()), number
 
 
 def solve_weights(gram: Float[Tensor, "B C C"]) -> Weights:
