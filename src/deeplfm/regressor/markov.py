@@ -34,6 +34,7 @@ from deeplfm.statespace import Record
 from deeplfm.training.clock import ClockPosterior, fit_clock
 from deeplfm.training.laplace import Posterior, with_flat
 from deeplfm.training.robust import noise_scale
+from deeplfm.training.threads import side_by_side
 
 Values = NDArray[np.float64]
 
@@ -118,7 +119,8 @@ class FittedMarkov(Fitted):
         found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
         likelihood = self.model.likelihood
         size = max(1, _CHUNK // (len(mean) * shape[1]))
-        for first in range(0, shape[0], size):
+
+        def fill(first: int) -> None:
             rows = slice(first, first + size)
             chunk = Predictive(
                 mean, components_of(likelihood, mean[:, rows], variance[:, rows], noise)
@@ -126,6 +128,8 @@ class FittedMarkov(Fitted):
             found.mean[rows], found.std[rows] = chunk.mean, chunk.std
             for level, column in found.quantiles.items():
                 column[rows] = chunk.quantile(level)
+
+        side_by_side(fill, range(0, shape[0], size))
         return found
 
     def latent_forces(
