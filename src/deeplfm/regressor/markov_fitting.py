@@ -69,6 +69,7 @@ def _fit(
         if trainer.step == 0:
             raise
     posterior = fit_posterior(model, record, seed, training.backend)
+    model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
     model.requires_grad_(False)
     return FittedMarkov(
         recipe=recipe,

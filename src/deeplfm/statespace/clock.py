@@ -2,8 +2,8 @@
 
     dz_k = (-λ_k + jω_k (1 + c(t))) z_k dt + noise,   c constant between two knots
 
-The harmonics of a rhythm change together, and a clock says how. z_k(t) is e^{jω_k A(t)} times a path
-of a steady clock, A = ∫ c: noise that is the same in both components does not mind being turned.
+The harmonics of a rhythm change together, and a clock says how. z_k(t) is e^{jω_k A(t)} times a
+path of a steady clock, A = ∫ c: noise that is alike in both components does not mind being turned.
 """
 
 from dataclasses import dataclass

@@ -7,6 +7,7 @@ forward over the stretches, then draws backward. τ maximises the evidence; wher
 more of it, there is none.
 """
 
+import copy
 import math
 from dataclasses import dataclass, replace
 from typing import final
@@ -62,11 +63,28 @@ class ClockPosterior:
             found.append(Clock(tuple(knots), tuple(faster)))
         return found
 
+    def mean(self) -> Clock:
+        """The expected c of every stretch."""
+        faster = []
+        for own in self.evidence:
+            forward = _forward(own, self.change) if len(own) else own
+            after, walk = np.zeros(len(_GRID)), _walk(self.change)
+            found = np.zeros(len(own))
+            for w in reversed(range(len(own))):
+                log = forward[w] + after
+                weight = np.exp(log - log.max())
+                found[w] = float(weight @ _GRID) / float(weight.sum())
+                after = np.logaddexp.reduce(walk + own[w] + after, 1)
+            faster.append(found)
+        return Clock(self.knots, tuple(faster))
 
-def fit_clock(model: MarkovModel, record: Record) -> ClockPosterior | None:
+
+def fit_clock(fitted: MarkovModel, record: Record) -> ClockPosterior | None:
     """What a model with its parameters of now sees in a record; None: its clock is steady."""
-    if model.bank is None or not _FEWEST * _LEAST <= len(record.times) <= _MOST_ROWS:
+    if fitted.bank is None or not _FEWEST * _LEAST <= len(record.times) <= _MOST_ROWS:
         return None
+    model = copy.deepcopy(fitted)
+    model.clock = None
     with torch.no_grad():
         rows = _stretch_rows(model, record)
         parts = [_stretches(model, record, number, rows) for number in range(record.num_series)]

@@ -20,7 +20,9 @@ from torch import Tensor
 from deeplfm.data import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models.markov_model import MarkovModel
+from deeplfm.statespace.clock import Clock
 from deeplfm.statespace.record import Cut, Record
+from deeplfm.training.clock import fit_clock
 from deeplfm.training.progress import Report
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.schedule import Training
@@ -30,6 +32,7 @@ _STRIDE = 5.0  # raw numbers are of size 1: steps may be longer than those of we
 _WHOLE = 3000  # rows up to which every step sees all of them
 WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
 _ROUNDS, _ROBUST_EVERY = 2, 5  # of noise with heavy tails, in windows; steps between, whole
+_STEADY = 0.6  # share of the steps before the clock of the rhythm is asked for
 _COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
 CHECKPOINT = "evidence.safetensors"
 
@@ -65,6 +68,9 @@ class EvidenceTrainer:
         every = self.training.checkpoint_every
         with one_thread():
             while self.step < until:
+                if self.step == round(_STEADY * self.training.steps):
+                    clock = fit_clock(self.model, self.record)
+                    self.model.clock = None if clock is None else clock.mean()
                 self._one_step()
                 if report is not None:
                     report(self.step, self._records[-1][1])
@@ -94,6 +100,10 @@ class EvidenceTrainer:
             tensors |= {f"adam.{k}.{name}": state[name] for name in ("exp_avg", "exp_avg_sq")}
         if self._scale is not None:
             tensors["scale"] = self._scale
+        if (clock := self.model.clock) is not None:
+            for k, (knots, faster) in enumerate(zip(clock.knots, clock.faster, strict=True)):
+                tensors[f"clock.{k}.knots"] = torch.from_numpy(knots)
+                tensors[f"clock.{k}.faster"] = torch.from_numpy(faster)
         tensors["step"] = torch.tensor(self.step)
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
@@ -120,6 +130,12 @@ class EvidenceTrainer:
         self.step = int(tensors["step"])
         self._generator.set_state(tensors["generator"])
         self._scale = tensors.get("scale")
+        series = range(sum(name.endswith(".knots") for name in tensors))
+        self.model.clock = None
+        if series:
+            parts = ("knots", "faster")
+            own = ([tensors[f"clock.{k}.{part}"].numpy() for k in series] for part in parts)
+            self.model.clock = Clock(*map(tuple, own))
         self._records = tensors["records"].tolist()
         self._spent = self._records[-1][-1] if self._records else 0.0
         for k, parameter in enumerate(self._parameters):

@@ -24,7 +24,7 @@ from deeplfm.training.threads import side_by_side
 _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
 _LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
 _PROBES, _HALVINGS = 4, 6  # draws that are looked at, and how closely their reach is found
-_DOUBT = 4.0  # times as wide as the evidence says: rates and frequencies of a bank
+_DOUBT = 2.0  # times as wide as the evidence says: rates and frequencies of a bank
 _UNLIKE = 1e-3  # relative difference of prior precisions, from the first parameter to the last
 _ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
 
