@@ -24,7 +24,7 @@ from deeplfm.regressor.estimator import DeepLFMRegressor
 
 @final
 class KnownInputs(Study[Driven]):
-    """Thirty sets of 300 points of either system."""
+    """Thirty sets of 400 points of either system."""
 
     def estimators(self) -> dict[str, DeepLFMRegressor]:
         templates = {
