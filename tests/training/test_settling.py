@@ -51,11 +51,14 @@ def test_a_model_without_parameters_stays() -> None:
     assert not model.raw()
 
 
-def test_where_steps_lead_down_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ends", [False, True])
+def test_where_steps_lead_down_it_stays(ends: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong_way(self: torch.optim.LBFGS, closure: object) -> None:
         for group in self.param_groups:
             for part in group["params"]:
-                part.data.add_(3.0)
+                part.data.add_(9.0)
+        if ends:
+            raise torch.linalg.LinAlgError("not positive definite")
 
     record = small_record()
     model = small_model(record, **KINDS["one ODE"])

@@ -5,9 +5,10 @@ stops near, and the noise of a model with few parameters is then often still too
 """
 
 import torch
+from torch import Tensor
 
 from deeplfm.models.markov_model import MarkovModel
-from deeplfm.statespace.record import Record
+from deeplfm.statespace.record import Cut, Record
 from deeplfm.sums import Backend
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import one_thread
@@ -18,33 +19,46 @@ _GRADIENT, _CHANGE = 1e-3, 1e-5  # of raw numbers, which are of size 1; of the l
 
 
 def settle(model: MarkovModel, record: Record, backend: Backend = "auto") -> None:
-    """Move a model to the nearest parameters of highest density; it stays where they are worse."""
-    parameters = [raw.value for raw in model.raw()]
-    if not parameters:
+    """Move a model to the nearest parameters of highest density."""
+    if not model.raw():
         return
     cut = record.whole()
     with one_thread():
         scale = noise_scale(model, record, cut)
-        for _ in range(1 if scale is None else _ROUNDS):
+        _descend(model, record, cut, scale, backend)
+        for _ in range(0 if scale is None else _ROUNDS - 1):
             scale = noise_scale(model, record, cut, scale)
-            optimiser = torch.optim.LBFGS(
-                parameters,
-                max_iter=_STEPS,
-                tolerance_grad=_GRADIENT,
-                tolerance_change=_CHANGE,
-                line_search_fn="strong_wolfe",
-            )
-            before = [part.detach().clone() for part in parameters]
+            _descend(model, record, cut, scale, backend)
 
-            def loss() -> torch.Tensor:
-                optimiser.zero_grad()
-                found = -(model.evidence(record, cut, None, scale, backend) + model.log_prior())
-                found.backward()
-                return found
 
-            first = loss().item()
-            optimiser.step(loss)
-            if not loss().item() <= first:
-                with torch.no_grad():
-                    for part, value in zip(parameters, before, strict=True):
-                        part.copy_(value)
+def _descend(
+    model: MarkovModel, record: Record, cut: Cut, scale: Tensor | None, backend: Backend
+) -> None:
+    """Steps for noise of one scale; a model that they make worse stays where it was."""
+    parameters = [raw.value for raw in model.raw()]
+    before = [part.detach().clone() for part in parameters]
+    optimiser = torch.optim.LBFGS(
+        parameters,
+        max_iter=_STEPS,
+        tolerance_grad=_GRADIENT,
+        tolerance_change=_CHANGE,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        found = -(model.evidence(record, cut, None, scale, backend) + model.log_prior())
+        found.backward()
+        return found
+
+    first = loss().item()
+    try:
+        optimiser.step(loss)
+        better = loss().item() <= first
+    except torch.linalg.LinAlgError:  # a step so long that numbers end there
+        better = False
+    optimiser.zero_grad()
+    if not better:
+        with torch.no_grad():
+            for part, value in zip(parameters, before, strict=True):
+                part.copy_(value)

@@ -41,7 +41,9 @@ def test_simulated_states_are_as_wide_as_they_should_be() -> None:
     system = driven_by_matern([(2.25, 0.8)], lengthscale=1.0, std=1.0)
     times = 0.5 * np.arange(20_000)
     state = system.simulate(times, 0 * times, np.random.default_rng(0))
-    np.testing.assert_allclose(np.cov(state[:, [0, 3]].T), system.stationary()[:4:3, :4:3], rtol=0.1)
+    np.testing.assert_allclose(
+        np.cov(state[:, [0, 3]].T), system.stationary()[:4:3, :4:3], rtol=0.1
+    )
 
 
 def test_springs_have_a_force_and_names_of_a_report() -> None:
@@ -69,7 +71,9 @@ def test_a_known_input_carries_nine_tenths(system: str) -> None:
     answer = known_response(ode.tiled(1, 1), torch.tensor(every), inputs, torch.tensor(every))
     answer = 2 * answer[:, 0, 0].detach().numpy()
     np.testing.assert_allclose(one.answer, answer[400:], atol=1e-5)
-    assert np.var(one.values - answer[:400]) / np.var(answer[:400]) == pytest.approx(1 / 9, rel=0.05)
+    assert np.var(one.values - answer[:400]) / np.var(answer[:400]) == pytest.approx(
+        1 / 9, rel=0.05
+    )
 
 
 def test_systems_have_names() -> None:

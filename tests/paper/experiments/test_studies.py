@@ -1,4 +1,4 @@
-"""Studies of simulated sets: each runs as one JSON per set, and its tables count what was covered."""
+"""Studies of simulated sets: one JSON per set, and tables that count what was covered."""
 
 import json
 from pathlib import Path

@@ -29,9 +29,7 @@ class LinearSystem:
 
         return np.asarray(solve_continuous_lyapunov(self.feedback, -self.strength))
 
-    def simulate(
-        self, times: Values, inputs: Values, random: np.random.Generator | None
-    ) -> Values:
+    def simulate(self, times: Values, inputs: Values, random: np.random.Generator | None) -> Values:
         """The state [N, s] at evenly spaced times, held `inputs` [N] being those at the times.
 
         It starts in the steady state of the first input, with the noise of a long past; without
