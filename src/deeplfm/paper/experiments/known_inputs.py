@@ -1,4 +1,4 @@
-"""Systems with a known input and a hidden force: are gain and physics found, and do they carry over?
+"""Systems with a known input and a hidden force: are gain and physics found, do they carry over?
 
     y' + decay·y = gain·u + force,    y'' + 2·damping·y' + frequency²·y = gain·u + force
 

@@ -45,7 +45,7 @@ class Study(ABC, Generic[Set]):
 
 
 def parameters(estimator: DeepLFMRegressor, truth: Mapping[str, float]) -> dict[str, Any]:
-    """The posterior of every parameter whose truth is known: its truth, median and 90 % interval."""
+    """The posterior of every parameter whose truth is known: median and 90 % interval."""
     drawn = estimator.posterior(_DRAWS)
     return {
         name: {"truth": value}
