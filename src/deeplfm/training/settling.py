@@ -55,8 +55,8 @@ def _descend(
     try:
         optimiser.step(loss)
         better = loss().item() <= first
-    except torch.linalg.LinAlgError:  # a step so long that numbers end there
-        better = False
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        better = False  # a step so long that numbers end there
     optimiser.zero_grad()
     if not better:
         with torch.no_grad():

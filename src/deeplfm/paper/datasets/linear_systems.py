@@ -5,6 +5,7 @@
 Written apart from the library's own state-space code on purpose: a model is judged by these data.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -62,7 +63,9 @@ class LinearSystem:
         return move, moved[:size, size], move @ loan[:size, size:]
 
 
-def driven_by_matern(odes: list[tuple[float, ...]], lengthscale: float, std: float) -> LinearSystem:
+def driven_by_matern(
+    odes: Sequence[tuple[float, ...]], lengthscale: float, std: float
+) -> LinearSystem:
     """A Matérn-5/2 force, states 0 to 2, that drives ODEs; an input joins the force everywhere.
 
     An ODE is the coefficients a of y^(n) + … + a_1 y' + a_0 y, the lowest first: its states are y,

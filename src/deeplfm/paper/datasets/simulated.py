@@ -89,7 +89,7 @@ def driven(system: str, seed: int) -> Driven:
     if system == "second-order":
         names, coefficients = {"damping": 0.4, "frequency": 1.5}, (1.5**2, 2 * 0.4)
     ode = driven_by_matern([coefficients], lengthscale=1.0, std=1.0)
-    times = 0.3 * np.arange(600)
+    times = np.asarray(0.3 * np.arange(600), dtype=np.float64)
     now, later = slice(0, 400), slice(400, 600)
     inputs = _held(times, random)
     forced = ode.simulate(times[now], 0 * times[now], random)[:, 3]

@@ -38,7 +38,7 @@ class MixedChannels(Study[Series]):
 
     def score(self, estimator: Any, simulated: Series) -> dict[str, Any]:
         hidden = simulated.tests["ends"]
-        rows, ended = hidden.any(1), hidden.any(0)
+        rows, ended = np.any(hidden, axis=1), np.any(hidden, axis=0)
         y = simulated.test("ends")[rows][:, ended]
         predicted = estimator.predictive(simulated.times[rows])
         lower, upper = (part[:, ended] for part in predicted.interval(0.9))

@@ -12,7 +12,7 @@ overconfidence what longer training does to held-out densities, by treatment of 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, InducingDLFM
@@ -56,7 +56,9 @@ class Cell:
     pictured: bool = False  # predictions are kept, for a figure
     samples: int = 200  # samples of a prediction
     source: str = ""  # the registered data set; the name of the experiment, if it is left out
-    study: Study | None = None  # of simulated sets: how it is fitted and scored, instead of tasks
+    study: Study[Any] | None = (
+        None  # of simulated sets: how it is fitted and scored, instead of tasks
+    )
 
     @property
     def name(self) -> str:
@@ -113,7 +115,7 @@ def _of_data_set(data_set: RegisteredDataSet) -> list[Cell]:
     ]
 
 
-def _of_study(name: str, study: Study) -> list[Cell]:
+def _of_study(name: str, study: Study[Any]) -> list[Cell]:
     """Every set of a study."""
     return [
         Cell(name, "lfm-markov", dataset, (), seed, estimator, study=study)
