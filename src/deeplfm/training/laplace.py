@@ -24,6 +24,7 @@ from deeplfm.training.threads import side_by_side
 _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
 _LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
 _PROBES, _HALVINGS = 4, 6  # draws that are looked at, and how closely their reach is found
+_FEW = 8  # ways: draws along so few differ in length by a quarter and more
 _DOUBT = 4.0  # times as wide as the evidence says: rates and frequencies of a bank
 _UNLIKE = 1e-3  # relative difference of prior precisions, from the first parameter to the last
 _ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
@@ -102,7 +103,7 @@ def fit_posterior(
     factor[:, loose] *= _reach(density, factor[:, loose])
     # Nothing here depends on the signs that eigenvectors happen to have.
     noise = torch.tensor(np.random.default_rng(seed).standard_normal((_PROBES, len(prior))))
-    away = noise @ vectors[:, loose] @ factor[:, loose].mT
+    away = _usual_draws(noise @ vectors[:, loose]) @ factor[:, loose].mT
     factor[:, loose] *= _shrink(density, away, len(loose))
     posterior.factor.copy_(_doubts(model) * (factor @ vectors.mT))
     return posterior
@@ -170,6 +171,19 @@ def _reach(density: _Density, ways: Float[Tensor, "n k"]) -> Float[Tensor, " k"]
     """How far each way may be gone, 1 at most, so that the log density falls by 1/2."""
     both = density.falls(torch.cat((ways, -ways), 1).mT).view(2, -1).mean(0)
     return (0.5 / both.clamp(min=0.5)).sqrt()
+
+
+def _usual_draws(draws: Float[Tensor, "k m"]) -> Float[Tensor, "k m"]:
+    """Draws to look at: of few numbers both ways, as long as draws are on average.
+
+    A draw that happens to be long would say that the density falls too fast. Of many numbers all
+    draws have nearly the same length, √m, and are taken as they are.
+    """
+    if not 0 < draws.shape[1] <= _FEW:
+        return draws
+    half = draws[: _PROBES // 2]
+    usual = half * draws.shape[1] ** 0.5 / half.norm(dim=1, keepdim=True)
+    return torch.cat((usual, -usual))
 
 
 def _shrink(density: _Density, away: Float[Tensor, "k n"], count: int) -> float:
