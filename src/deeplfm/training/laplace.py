@@ -216,6 +216,12 @@ def curvature_rows(record: Record, seed: int) -> tuple[Cut, float]:
 
 
 def _curvature(model: MarkovModel, rows: _Rows) -> Float[Tensor, "m m"]:
+    """H in the natural parameters.
+
+    A frequency of the user's physics may be known a thousand times as well as a lengthscale is. An
+    error of first order in the curvature of the one is then more than that of the other: without a
+    bank of oscillators, whose numbers are many and alike, differences are taken about the centre.
+    """
     natural = {name: value.detach() for name, value in model.natural().items()}
     centre = torch.cat([value.reshape(-1) for value in natural.values()])
 
@@ -229,14 +235,16 @@ def _curvature(model: MarkovModel, rows: _Rows) -> Float[Tensor, "m m"]:
         (by,) = torch.autograd.grad(rows.evidence(copy.deepcopy(model), given), values)
         return by
 
-    def row(k: int) -> Tensor:
-        moved = centre.clone()
-        moved[k] += _DIFFERENCE
-        return gradient(moved)
+    at = gradient(centre) if model.bank is not None else None
 
-    at = gradient(centre)
-    moved = side_by_side(row, range(len(centre)))
-    found = -(torch.stack(moved) - at) / _DIFFERENCE
+    def row(k: int) -> Tensor:
+        way = torch.zeros_like(centre)
+        way[k] = _DIFFERENCE
+        if at is not None:
+            return (at - gradient(centre + way)) / _DIFFERENCE
+        return (gradient(centre - way) - gradient(centre + way)) / (2 * _DIFFERENCE)
+
+    found = torch.stack(side_by_side(row, range(len(centre))))
     return (found + found.mT) / 2
 
 
