@@ -4,8 +4,7 @@ toy            the paper's figure 3, by what its figure shows and by its printed
 physio, uneven tables 1 and 2 on other patients; the same with half of the observations gone
 charis, uci    tables 1 and 2 on the paper's own record; table 3
 cardiac        the embedded signals, with the default settings of both models
-starts         whether losses stay finite, from twenty starts in both types of numbers
-springs, driven, seven   simulated sets, scored against their truth (`studies`)
+starts         whether losses stay finite, from twenty starts; simulated sets are in `studies`
 overconfidence what longer training does to held-out densities, by treatment of the frequencies
 """
 
