@@ -174,7 +174,7 @@ def test_the_benchmark_of_long_series_runs(tmp_path: Path) -> None:
         str(out),
     ]
     subprocess.run(command, check=True, capture_output=True)
-    found = json.loads(out.read_text())
+    (found,) = json.loads(out.read_text())
     assert found["rows"] == 4000
     assert all(found[name] > 0 for name in ("fit_s", "predict_s"))
     assert len(found["nmse"]) == 3

@@ -17,6 +17,21 @@ from own_likelihoods import Laplace
 
 
 @pytest.mark.parametrize(
+    ("rows", "outputs", "expected"),
+    [(1000, 3, 40), (425, 3, 40), (213, 7, 21), (240, 2, 24), (240, 1, 20)],
+)
+def test_outputs_have_rows_enough_for_their_loadings(
+    rows: int, outputs: int, expected: int
+) -> None:
+    """Seven channels of 213 rows had 40 oscillators, and a quarter of their noise was left."""
+    targets = np.random.default_rng(0).normal(size=(rows, outputs))
+    record = Record(np.arange(float(rows)), np.zeros(rows, dtype=np.int64), targets)
+    model = dlfm.MarkovDLFM().build(record, torch.Generator().manual_seed(0))
+    assert model.bank is not None
+    assert len(model.bank.log_decay) == expected
+
+
+@pytest.mark.parametrize(
     ("outputs", "modes"), [(1, 3), (2, 1), (2, 4), (3, 2), (4, 1), (7, 1), (7, 5)]
 )
 def test_a_bank_starts_at_the_loadings_that_it_is_given(outputs: int, modes: int) -> None:

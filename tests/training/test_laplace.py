@@ -10,6 +10,8 @@ from torch import Tensor
 
 import deeplfm as dlfm
 from deeplfm.models.markov_model import MarkovModel
+from deeplfm.paper.datasets.simulated import springs
+from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.statespace import Record
 from deeplfm.training import laplace
 from deeplfm.training.evidence import EvidenceTrainer
@@ -145,3 +147,48 @@ def test_threads_do_not_see_each_others_parameters(monkeypatch: pytest.MonkeyPat
         torch.set_num_threads(threads)
     assert torch.equal(flat_parameters(model), before)
     np.testing.assert_allclose(together.factor, alone.factor, rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def moved_springs() -> FittedMarkov:
+    """Two springs: their frequencies are known a thousand times as well as the force is."""
+    simulated = springs(2)
+    recipe = dlfm.MarkovDLFM(greens_function=dlfm.SecondOrder(0.5, 1.5), level=False)
+    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=100), progress=False)
+    fitted = model.fit(simulated.times, simulated.values).fitted_
+    assert isinstance(fitted, FittedMarkov)
+    fitted.model.requires_grad_(True)
+    return fitted
+
+
+def test_the_least_known_direction_of_stiff_physics_is_found(moved_springs: FittedMarkov) -> None:
+    """Forward differences made its curvature negative, which says nothing."""
+    model, record = moved_springs.model, moved_springs.record
+    rows = laplace._Rows(record, record.whole(), None, 1.0, "auto")
+    found = torch.linalg.eigvalsh(laplace._curvature(model, rows))
+    expected = torch.linalg.eigvalsh(hessian(model, record))
+    assert expected[0] > 0
+    assert expected[-1] > 1e4 * expected[0]
+    torch.testing.assert_close(found, expected, rtol=0.01, atol=0.0)
+
+
+def test_how_wide_a_belief_is_does_not_depend_on_luck(
+    moved_springs: FittedMarkov, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A draw that is long by chance made the one loose direction up to three times too narrow."""
+    model, record = moved_springs.model, moved_springs.record
+    least = torch.linalg.eigvalsh(hessian(model, record))[:2]
+    monkeypatch.setattr(laplace, "_LOOSE", float(least.mean()))
+    factors = [fit_posterior(model, record, seed).factor for seed in (0, 2, 7)]
+    for other in factors[1:]:
+        torch.testing.assert_close(other @ other.mT, factors[0] @ factors[0].mT)
+
+
+@pytest.mark.parametrize(("count", "as_drawn"), [(1, False), (8, False), (9, True), (0, True)])
+def test_few_numbers_are_looked_at_both_ways(count: int, as_drawn: bool) -> None:
+    draws = torch.randn(4, count, generator=torch.Generator().manual_seed(0)).double()
+    found = laplace._usual_draws(draws)
+    assert torch.equal(found, draws) == as_drawn
+    if not as_drawn:
+        torch.testing.assert_close(found[:2], -found[2:])
+        torch.testing.assert_close(found.square().sum(1), torch.full((4,), float(count)).double())

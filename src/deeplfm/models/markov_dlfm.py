@@ -28,6 +28,9 @@ Trend: TypeAlias = Literal["auto", "none", "linear", "local"]
 
 _PEAKS, _BROAD = 32, 8  # oscillators at peaks of the spectrum, and broad ones over the band
 _ENTRIES = 12  # observed numbers that an oscillator needs, at least
+# It has two loadings in every output. Where loadings are a fifth of what an output has observed,
+# they take a fifth of the variance of its noise with them; with more of them little is left of it.
+_ROWS = 10  # that the outputs need for it, on average
 _PERIODS_KEPT = 10.0  # 1/λ of a peak is centred at the length of the record over this
 _LEAST_DECAY = 0.5  # a record cannot say that it remembers for longer than twice its length
 _FIRST_DECAY = 4.0  # where λ starts, in units of one over the length
@@ -165,7 +168,8 @@ class MarkovDLFM(ModelSettings):
             return self.modes - broad, broad
         if self.greens_function is not None:
             return 0, 0
-        room = int((~np.isnan(record.targets)).sum()) // _ENTRIES
+        entries = int((~np.isnan(record.targets)).sum())
+        room = min(entries // _ENTRIES, entries // (_ROWS * record.num_outputs))
         count = min(_PEAKS + _BROAD, max(2, room))
         broad = count // 5
         return count - broad, broad

@@ -26,7 +26,7 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_gains import drawn_gains
-from deeplfm.regressor.markov_moments import components_of, smoothed_at
+from deeplfm.regressor.markov_moments import components_of, smoothed_at, summarised
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
@@ -34,13 +34,11 @@ from deeplfm.statespace import Record
 from deeplfm.training.clock import ClockPosterior, fit_clock
 from deeplfm.training.laplace import Posterior, with_flat
 from deeplfm.training.robust import noise_scale
-from deeplfm.training.threads import side_by_side
 
 Values = NDArray[np.float64]
 
 PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
-_CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
 
 
 @final
@@ -114,23 +112,7 @@ class FittedMarkov(Fitted):
         series: Any = None,
     ) -> Summary:
         start = self.seed if seed is None else seed
-        mean, variance, noise = self._moments(X, known, series, start)
-        shape = mean.shape[1:]
-        found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
-        likelihood = self.model.likelihood
-        size = max(1, _CHUNK // (len(mean) * shape[1]))
-
-        def fill(first: int) -> None:
-            rows = slice(first, first + size)
-            chunk = Predictive(
-                mean, components_of(likelihood, mean[:, rows], variance[:, rows], noise)
-            )
-            found.mean[rows], found.std[rows] = chunk.mean, chunk.std
-            for level, column in found.quantiles.items():
-                column[rows] = chunk.quantile(level)
-
-        side_by_side(fill, range(0, shape[0], size))
-        return found
+        return summarised(self.model.likelihood, *self._moments(X, known, series, start), levels)
 
     def latent_forces(
         self,

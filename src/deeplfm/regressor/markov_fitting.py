@@ -20,6 +20,7 @@ from deeplfm.training import Training, join
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
+from deeplfm.training.settling import settle
 
 
 def fit_markov(
@@ -68,6 +69,8 @@ def _fit(
         # The step that was interrupted is no state to go on from: the last checkpoint is.
         if trainer.step == 0:
             raise
+    if trainer.exact and model.bank is None:
+        settle(model, record, training.backend)
     posterior = fit_posterior(model, record, seed, training.backend)
     model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
     model.requires_grad_(False)

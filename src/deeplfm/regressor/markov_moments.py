@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
+from deeplfm.evaluation.predictive import Predictive
 from deeplfm.likelihoods import Likelihood, StudentT
 from deeplfm.models.markov_model import MarkovModel
+from deeplfm.regressor.base import Summary
 from deeplfm.statespace import Record
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import side_by_side
@@ -20,6 +22,8 @@ from deeplfm.training.threads import side_by_side
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 Functions = Callable[[MarkovModel], Tensor]
+
+_CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
 
 
 def smoothed_at(
@@ -50,6 +54,26 @@ def smoothed_at(
     every = side_by_side(one, members)
     mean, variance = (np.stack(part) for part in zip(*every, strict=True))
     return mean, variance
+
+
+def summarised(
+    likelihood: Likelihood, mean: Values, variance: Values, noise: Values, levels: Sequence[float]
+) -> Summary:
+    """Mean, standard deviation and quantiles of a mixture, chunks of its rows side by side."""
+    shape = mean.shape[1:]
+    found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
+    size = max(1, _CHUNK // (len(mean) * shape[1]))
+
+    def fill(first: int) -> None:
+        rows = slice(first, first + size)
+        own = components_of(likelihood, mean[:, rows], variance[:, rows], noise)
+        chunk = Predictive(mean, own)
+        found.mean[rows], found.std[rows] = chunk.mean, chunk.std
+        for level, column in found.quantiles.items():
+            column[rows] = chunk.quantile(level)
+
+    side_by_side(fill, range(0, shape[0], size))
+    return found
 
 
 def components_of(

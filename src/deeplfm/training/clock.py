@@ -15,7 +15,6 @@ from typing import final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.interpolate import CubicSpline
 
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.clock import Clock
@@ -129,6 +128,8 @@ def _stretches(
         with torch.no_grad():
             moved = replace(system, frequency=system.frequency * (1 + faster))
             return np.asarray(moved.evidence(rows).numpy())
+
+    from scipy.interpolate import CubicSpline  # slow to import, and rarely needed
 
     found = np.stack(side_by_side(one, _TRIED.tolist()), 1)
     smooth = CubicSpline(_TRIED, found, axis=1)(_GRID)

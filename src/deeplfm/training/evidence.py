@@ -77,6 +77,11 @@ class EvidenceTrainer:
                 if self._folder is not None and (self.step % every == 0 or self.step == until):
                     self.save()
 
+    @property
+    def exact(self) -> bool:
+        """Whether every step sees all rows."""
+        return self._whole is not None
+
     def history(self) -> Mapping[str, NDArray[np.float64]]:
         """One entry per step."""
         table = np.array(self._records).reshape(-1, len(_COLUMNS))

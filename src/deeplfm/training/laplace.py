@@ -24,6 +24,7 @@ from deeplfm.training.threads import side_by_side
 _DIFFERENCE = 1e-4  # of natural parameters, which are of size 1
 _LOOSE = 30.0  # precision below which a direction is asked: the curvature is that of a long way
 _PROBES, _HALVINGS = 4, 6  # draws that are looked at, and how closely their reach is found
+_FEW = 8  # ways: draws along so few differ in length by a quarter and more
 _DOUBT = 2.0  # times as wide as the evidence says: rates and frequencies of a bank
 _UNLIKE = 1e-3  # relative difference of prior precisions, from the first parameter to the last
 _ROWS = 2500  # that the curvature is taken from, at most; more are counted, not looked at
@@ -102,7 +103,7 @@ def fit_posterior(
     factor[:, loose] *= _reach(density, factor[:, loose])
     # Nothing here depends on the signs that eigenvectors happen to have.
     noise = torch.tensor(np.random.default_rng(seed).standard_normal((_PROBES, len(prior))))
-    away = noise @ vectors[:, loose] @ factor[:, loose].mT
+    away = _usual_draws(noise @ vectors[:, loose]) @ factor[:, loose].mT
     factor[:, loose] *= _shrink(density, away, len(loose))
     posterior.factor.copy_(_doubts(model) * (factor @ vectors.mT))
     return posterior
@@ -172,6 +173,19 @@ def _reach(density: _Density, ways: Float[Tensor, "n k"]) -> Float[Tensor, " k"]
     return (0.5 / both.clamp(min=0.5)).sqrt()
 
 
+def _usual_draws(draws: Float[Tensor, "k m"]) -> Float[Tensor, "k m"]:
+    """Draws to look at: of few numbers both ways, as long as draws are on average.
+
+    A draw that happens to be long would say that the density falls too fast. Of many numbers all
+    draws have nearly the same length, √m, and are taken as they are.
+    """
+    if not 0 < draws.shape[1] <= _FEW:
+        return draws
+    half = draws[: _PROBES // 2]
+    usual = half * draws.shape[1] ** 0.5 / half.norm(dim=1, keepdim=True)
+    return torch.cat((usual, -usual))
+
+
 def _shrink(density: _Density, away: Float[Tensor, "k n"], count: int) -> float:
     """How far draws may go, 1 at most, so that they are where a Gaussian of `count` numbers is.
 
@@ -202,6 +216,12 @@ def curvature_rows(record: Record, seed: int) -> tuple[Cut, float]:
 
 
 def _curvature(model: MarkovModel, rows: _Rows) -> Float[Tensor, "m m"]:
+    """H in the natural parameters.
+
+    A frequency of the user's physics may be known a thousand times as well as a lengthscale is. An
+    error of first order in the curvature of the one is then more than that of the other: without a
+    bank of oscillators, whose numbers are many and alike, differences are taken about the centre.
+    """
     natural = {name: value.detach() for name, value in model.natural().items()}
     centre = torch.cat([value.reshape(-1) for value in natural.values()])
 
@@ -215,14 +235,16 @@ def _curvature(model: MarkovModel, rows: _Rows) -> Float[Tensor, "m m"]:
         (by,) = torch.autograd.grad(rows.evidence(copy.deepcopy(model), given), values)
         return by
 
-    def row(k: int) -> Tensor:
-        moved = centre.clone()
-        moved[k] += _DIFFERENCE
-        return gradient(moved)
+    at = gradient(centre) if model.bank is not None else None
 
-    at = gradient(centre)
-    moved = side_by_side(row, range(len(centre)))
-    found = -(torch.stack(moved) - at) / _DIFFERENCE
+    def row(k: int) -> Tensor:
+        way = torch.zeros_like(centre)
+        way[k] = _DIFFERENCE
+        if at is not None:
+            return (at - gradient(centre + way)) / _DIFFERENCE
+        return (gradient(centre - way) - gradient(centre + way)) / (2 * _DIFFERENCE)
+
+    found = torch.stack(side_by_side(row, range(len(centre))))
     return (found + found.mT) / 2
 
 

@@ -9,7 +9,7 @@ import pytest
 from deeplfm.data import files
 from deeplfm.paper.experiments import Sweep, choose, registry, reproduce, tables
 from deeplfm.paper.experiments.report import build, latex, markdown
-from deeplfm.paper.experiments.tables import Table
+from deeplfm.paper.experiments.table import Table
 
 RESULTS = Path(__file__).parents[3] / "results"
 

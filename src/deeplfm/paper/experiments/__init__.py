@@ -5,7 +5,8 @@ from deeplfm.paper.experiments.registry import Cell, cells, smoke
 from deeplfm.paper.experiments.reproduce import choose, reproduce
 from deeplfm.paper.experiments.run import run
 from deeplfm.paper.experiments.sweep import Sweep
-from deeplfm.paper.experiments.tables import Table, tables
+from deeplfm.paper.experiments.table import Table
+from deeplfm.paper.experiments.tables import tables
 
 __all__ = [
     "Cell",

@@ -153,6 +153,8 @@ def smaller(estimator: Estimator) -> Estimator:
         return small.set_params(**of_baselines[type(estimator)])
     parameters = estimator.get_params()
     settings: dict[str, Any] = {k: value for k, value in _SMALL.items() if k in parameters}
+    if parameters.get("model__greens_function") is not None:
+        settings.pop("model__modes", None)  # physics of the user stays without oscillators
     settings["training__restarts"] = min(2, parameters["training__restarts"])
     settings["training__stages"] = tuple(
         replace(stage, num_samples=1) for stage in parameters["training__stages"]

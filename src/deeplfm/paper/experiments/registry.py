@@ -4,14 +4,14 @@ toy            the paper's figure 3, by what its figure shows and by its printed
 physio, uneven tables 1 and 2 on other patients; the same with half of the observations gone
 charis, uci    tables 1 and 2 on the paper's own record; table 3
 cardiac        the embedded signals, with the default settings of both models
-starts         whether losses stay finite, from twenty starts in both types of numbers
+starts         whether losses stay finite, from twenty starts; simulated sets are in `studies`
 overconfidence what longer training does to held-out densities, by treatment of the frequencies
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import final
+from typing import Any, final
 
 from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, InducingDLFM
@@ -26,6 +26,8 @@ from deeplfm.paper.experiments.models import (
     shared_tasks,
     smaller,
 )
+from deeplfm.paper.experiments.studies import STUDIES
+from deeplfm.paper.experiments.study import Study
 from deeplfm.paper.experiments.tabular import tabular_model
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.training import Training
@@ -53,6 +55,9 @@ class Cell:
     pictured: bool = False  # predictions are kept, for a figure
     samples: int = 200  # samples of a prediction
     source: str = ""  # the registered data set; the name of the experiment, if it is left out
+    study: Study[Any] | None = (
+        None  # of simulated sets: how it is fitted and scored, instead of tasks
+    )
 
     @property
     def name(self) -> str:
@@ -89,7 +94,8 @@ def experiments() -> dict[str, Callable[[], list[Cell]]]:
         for name, data_set in registered_data_sets().items()
         if name not in _OF_THE_PAPER
     }
-    return _OF_THE_PAPER | others
+    studies = {name: partial(_of_study, name, study) for name, study in STUDIES.items()}
+    return _OF_THE_PAPER | studies | others
 
 
 def smoke(cell: Cell) -> Cell:
@@ -105,6 +111,15 @@ def _of_data_set(data_set: RegisteredDataSet) -> list[Cell]:
         for model in models_on(data_set)
         for task in shared_tasks(model, data_set)
         for seed in range(data_set.seeds)
+    ]
+
+
+def _of_study(name: str, study: Study[Any]) -> list[Cell]:
+    """Every set of a study."""
+    return [
+        Cell(name, "lfm-markov", dataset, (), seed, estimator, study=study)
+        for dataset, estimator in study.estimators().items()
+        for seed in range(study.sets)
     ]
 
 

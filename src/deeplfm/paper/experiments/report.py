@@ -4,7 +4,8 @@ from pathlib import Path
 
 from deeplfm.data import files
 from deeplfm.paper.experiments.figures import figures
-from deeplfm.paper.experiments.tables import Table, tables
+from deeplfm.paper.experiments.table import Table
+from deeplfm.paper.experiments.tables import tables
 from deeplfm.plotting import save_figure
 
 _LATEX = {"%": r"\%", "_": r"\_", "&": r"\&", "≈": r"$\approx$", "`": "'"}

@@ -1,12 +1,7 @@
 """One run: fit a cell, score it, write its JSON. A run whose JSON exists is not repeated."""
 
 import json
-import os
-import resource
-import subprocess
-import sys
 import time
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +12,12 @@ from sklearn.base import clone
 from deeplfm.data import Observations, files
 from deeplfm.evaluation import metrics
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.paper.experiments import provenance
 from deeplfm.paper.experiments.models import Estimator
 from deeplfm.paper.experiments.registry import Cell
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.settings import to_json
 
-_CURVE = 50  # points of a learning curve that are kept
 _AHEAD = 100  # rows of a forecast, of which each is said to be inside of its interval or not
 _DIGITS = 4  # digits that are kept of a prediction for a figure
 _OF_THE_RUN = ("seed", "device", "progress")  # parameters that are no settings of the model
@@ -50,13 +45,10 @@ def run(
         kept: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return kept
     device = checked_device(device)
-    observations = observations_of(cell, data)
     estimator = clone(cell.estimator).set_params(seed=cell.seed, device=device, progress=False)
     if device.startswith("cuda"):
         torch.cuda.reset_peak_memory_stats(device)
-    started = time.perf_counter()
-    estimator.fit(observations.inputs, observations.training(*cell.tasks))
-    seconds = time.perf_counter() - started
+    seconds, scores = _fit_and_score(cell, estimator, data)
     settings = cell.estimator.get_params(deep=False)
     result = {
         "experiment": cell.experiment,
@@ -67,18 +59,17 @@ def run(
             "estimator": type(cell.estimator).__name__,
             **{name: to_json(v) for name, v in settings.items() if name not in _OF_THE_RUN},
         },
-        "versions": _versions(),
-        "commit": _commit(),
-        "device": _device(device),
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "device": provenance.device_in_words(device),
         "seconds": seconds,
-        "peak_memory": _peak_memory(device),
-        "metrics": {
-            task: _score(estimator, observations, task, cell.samples) for task in cell.tasks
-        },
-        "learning_curve": _curve(estimator),
+        "peak_memory": provenance.peak_memory(device),
+        "metrics": scores,
+        "learning_curve": provenance.curve(estimator),
     }
     if cell.pictured:
-        shown = estimator.predictive(observations.inputs, num_samples=cell.samples)
+        inputs = observations_of(cell, data).inputs
+        shown = estimator.predictive(inputs, num_samples=cell.samples)
         files.save_json(predictions_file(cell, out), _rounded(shown))
     files.save_json(file, result)
     return result
@@ -87,6 +78,25 @@ def run(
 def observations_of(cell: Cell, data: Path | str | None) -> Observations:
     """The observations that a cell is fitted to and scored on."""
     return cell.data_set.load(cell.dataset, cell.seed, data)
+
+
+def _fit_and_score(
+    cell: Cell, estimator: Estimator, data: Path | str | None
+) -> tuple[float, dict[str, Any]]:
+    """Seconds of the fit, and the scores: those of tests, or those that the study of a cell has."""
+    if cell.study is not None:
+        simulated = cell.study.load(cell.dataset, cell.seed)
+        started = time.perf_counter()
+        cell.study.fit(estimator, simulated)
+        seconds = time.perf_counter() - started
+        return seconds, cell.study.score(estimator, simulated)
+    observations = observations_of(cell, data)
+    started = time.perf_counter()
+    estimator.fit(observations.inputs, observations.training(*cell.tasks))
+    seconds = time.perf_counter() - started
+    return seconds, {
+        task: _score(estimator, observations, task, cell.samples) for task in cell.tasks
+    }
 
 
 def _score(
@@ -120,54 +130,3 @@ def _rounded(p: Predictive) -> dict[str, list[Any]]:
     """Mean and standard deviation, to the digits that a figure can show."""
     shown = {"mean": p.mean, "std": p.std}
     return {name: np.round(values, _DIGITS).tolist() for name, values in shown.items()}
-
-
-def _curve(estimator: Estimator) -> dict[str, list[float]]:
-    """The learning curve at evenly spaced steps."""
-    history = {k: v for k, v in estimator.history_.items() if np.issubdtype(v.dtype, np.number)}
-    count = len(history.get("loss", ()))
-    kept = np.unique(np.linspace(0, count - 1, min(count, _CURVE)).astype(int))
-    return {name: column[kept].tolist() for name, column in history.items()}
-
-
-def _versions() -> dict[str, str]:
-    """The versions of Python and of the packages that results depend on."""
-    versions = {"python": sys.version.split()[0]}
-    for name in ("deeplfm", "torch", "numpy", "scipy", "gpytorch"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:  # run from a source tree
-            versions[name] = "unknown"
-    return versions
-
-
-def _commit() -> str:
-    """The commit of the source tree; $DEEPLFM_COMMIT where git is not installed."""
-    if commit := os.environ.get("DEEPLFM_COMMIT"):
-        return commit
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return done.stdout.strip()
-
-
-def _device(device: str) -> str:
-    """The device in words."""
-    if device.startswith("cuda"):
-        return torch.cuda.get_device_name(device)
-    return f"cpu, {torch.get_num_threads()} threads"
-
-
-def _peak_memory(device: str) -> int:
-    """The most bytes in use: on the accelerator, or by the process so far."""
-    if device.startswith("cuda"):
-        return int(torch.cuda.max_memory_allocated(device))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak

@@ -7,9 +7,8 @@ count as records.
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +17,10 @@ from deeplfm.paper.datasets.registry import SERIES_TASKS, registered_data_sets
 from deeplfm.paper.experiments.models import models
 from deeplfm.paper.experiments.published import CHARIS, UCI
 from deeplfm.paper.experiments.registry import CHOSEN_ON, PAPER_ON, SCORED_ON
+from deeplfm.paper.experiments.studies import STUDIES
+from deeplfm.paper.experiments.table import Results, Row, Table
 
-Row = tuple[str, ...]
 Values = NDArray[np.float64]
-Results = list[dict[str, Any]]
-
-
-@final
-@dataclass(frozen=True)
-class Table:
-    """A table to be written: headings, rows, and what it shows in a sentence."""
-
-    name: str
-    caption: str
-    headings: Row
-    rows: list[Row]
 
 
 def load_results(out: Path, experiment: str) -> Results:
@@ -46,6 +34,8 @@ def tables(out: Path, experiment: str) -> list[Table]:
     results = load_results(out, experiment)
     if experiment in _OF_THE_PAPER:
         made = _OF_THE_PAPER[experiment](results)
+    elif experiment in STUDIES:
+        made = STUDIES[experiment].tables(results)
     else:
         made = [overview(results, experiment)]
     return [table for table in made if table.rows]

@@ -1,0 +1,64 @@
+"""The last way to the most probable parameters, by quasi-Newton steps on all rows.
+
+A Gaussian about parameters describes a belief only where they are the most probable ones: Adam
+stops near, and the noise of a model with few parameters is then often still too large.
+"""
+
+import torch
+from torch import Tensor
+
+from deeplfm.models.markov_model import MarkovModel
+from deeplfm.statespace.record import Cut, Record
+from deeplfm.sums import Backend
+from deeplfm.training.robust import noise_scale
+from deeplfm.training.threads import one_thread
+
+_ROUNDS = 3  # of noise with heavy tails, each with weights of its own
+_STEPS = 200  # quasi-Newton steps of a round, at most
+_GRADIENT, _CHANGE = 1e-3, 1e-5  # of raw numbers, which are of size 1; of the log density
+
+
+def settle(model: MarkovModel, record: Record, backend: Backend = "auto") -> None:
+    """Move a model to the nearest parameters of highest density."""
+    if not model.raw():
+        return
+    cut = record.whole()
+    with one_thread():
+        scale = noise_scale(model, record, cut)
+        _descend(model, record, cut, scale, backend)
+        for _ in range(0 if scale is None else _ROUNDS - 1):
+            scale = noise_scale(model, record, cut, scale)
+            _descend(model, record, cut, scale, backend)
+
+
+def _descend(
+    model: MarkovModel, record: Record, cut: Cut, scale: Tensor | None, backend: Backend
+) -> None:
+    """Steps for noise of one scale; a model that they make worse stays where it was."""
+    parameters = [raw.value for raw in model.raw()]
+    before = [part.detach().clone() for part in parameters]
+    optimiser = torch.optim.LBFGS(
+        parameters,
+        max_iter=_STEPS,
+        tolerance_grad=_GRADIENT,
+        tolerance_change=_CHANGE,
+        line_search_fn="strong_wolfe",
+    )
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        found = -(model.evidence(record, cut, None, scale, backend) + model.log_prior())
+        found.backward()
+        return found
+
+    first = loss().item()
+    try:
+        optimiser.step(loss)
+        better = loss().item() <= first
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
+        better = False  # a step so long that numbers end there
+    optimiser.zero_grad()
+    if not better:
+        with torch.no_grad():
+            for part, value in zip(parameters, before, strict=True):
+                part.copy_(value)
