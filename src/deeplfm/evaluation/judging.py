@@ -1,0 +1,228 @@
+"""The judgement of a model on held-out blocks: scores, rivals, spread, and words for them.
+
+    T = mean z²,   z = (y - mean) / std;     Δ = Σ (y - mean)² - Σ (y - rival)²
+
+What T and Δ would be if the model were right is known from draws of the model itself, all values of
+a block together: errors within a block are alike, and one unlucky forecast proves nothing.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from deeplfm.evaluation.check import KINDS, MODEL, Check, CheckRow
+from deeplfm.evaluation.spread import Spread
+
+Values = NDArray[np.float64]
+
+LEVEL = 0.9  # of the intervals that are looked at
+_FARTHEST = 5.0  # standard deviations that one value may count for
+_BETTER = 1.5  # times the squared error of a rival from which it wins clearly
+_SMALL = 1e-3  # squared errors below this share of the variance are as good as none
+_SURPRISE, _MISFIT = 2.6, 2.6  # standard deviations of Δ and of log T that chance explains
+_NARROW, _WIDE = 1.35, 0.5  # intervals that are far off: so many times as wide they should be
+_DOUBT = 0.5  # of log factors before blocks are seen: a standard deviation
+_UNLIKE = 0.3  # standard deviation of log factors from block to block
+_CAUTION = 0.5  # share of a narrowing that is done
+_CHANGE = 1.1  # factors that are nearer to 1 change nothing
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Held-out values of one kind of block, and what the model and its rivals say there.
+
+    Shapes:
+        y, mean, std, crps, log_density, inside, scale: [K]; draws: [S, K]; rivals: [K] each, NaN
+        where one says nothing. `inside` says which are in the 90 % interval; `scale` is the
+        standard deviation of the output.
+    """
+
+    kind: str
+    blocks: int
+    y: Values
+    mean: Values
+    std: Values
+    crps: Values
+    log_density: Values
+    inside: Values
+    scale: Values
+    draws: Values
+    rivals: Mapping[str, Values]
+
+
+class _Size(NamedTuple):
+    """By which factor the spread is off: its logarithm, and how surely chance does not explain it.
+
+    log: of the factor.    error: its standard deviation.    surprise: in standard deviations.
+    """
+
+    log: float
+    error: float
+    surprise: float
+
+
+def judge(found: Sequence[Entries], widens: bool, reach: float = 0.0) -> Check:
+    """Judge a model on all kinds of blocks.
+
+    widens: whether the spread of its predictions can be changed.
+    reach:  of the `Spread`.
+    """
+    rows = [row for entries in found for row in _scores(entries)]
+    sizes = {entries.kind: _size([entries]) for entries in found}
+    spread = _spread(found, reach) if widens else Spread()
+    clauses, sentences = [], []
+    for entries in found:
+        factor = spread.beyond if entries.kind == "end" else spread.inside
+        clauses += _beaten(entries, factor)
+        clauses += _misfit(entries, sizes[entries.kind])
+        sentences.append(_in_words(entries, [row for row in rows if row.kind == entries.kind]))
+    if clauses:
+        clauses = [f"This fit may mislead: {'; '.join(clauses)}."]
+    sentences.append(_spread_in_words(spread, widens, any(one.kind == "end" for one in found)))
+    blocks = sum(entries.blocks for entries in found)
+    return Check(tuple(rows), tuple(sentences), tuple(clauses), spread, blocks)
+
+
+def _scores(entries: Entries) -> list[CheckRow]:
+    y, scale, count = entries.y, entries.scale, len(entries.y)
+    density = float(np.mean(-entries.log_density - np.log(scale)))
+    rows = [
+        CheckRow(
+            entries.kind,
+            MODEL,
+            count,
+            float(np.mean(((y - entries.mean) / scale) ** 2)),
+            density if math.isfinite(density) else None,
+            float(np.mean(entries.crps / scale)),
+            float(entries.inside.mean()),
+        )
+    ]
+    for name, values in entries.rivals.items():
+        known = ~np.isnan(values)
+        if not known.any():
+            continue
+        error = (y - values)[known] / scale[known]
+        means = float(np.mean(error**2)), float(np.mean(np.abs(error)))
+        rows.append(CheckRow(entries.kind, name, int(known.sum()), means[0], None, means[1], None))
+    return rows
+
+
+def _size(every: Sequence[Entries]) -> _Size:
+    """How far the errors are from what they should be, by blocks of one kind or of several."""
+
+    def logs(z: Values) -> Values:
+        squares = np.minimum(z**2, _FARTHEST**2)
+        return np.log(np.maximum(squares.mean(-1), 1e-12))
+
+    seen = np.concatenate([(one.y - one.mean) / one.std for one in every])
+    drawn = np.concatenate([(one.draws - one.mean) / one.std for one in every], axis=1)
+    usual = logs(drawn)
+    error = float(usual.std()) + 1e-3
+    # What is usual is taken as 1, whatever a few draws of a rough mixture say of it.
+    log, centre = float(logs(seen)), min(float(usual.mean()), 0.0)
+    return _Size((log - centre) / 2, error / 2, (log - centre) / error)
+
+
+def _spread(found: Sequence[Entries], reach: float) -> Spread:
+    inner = [one for one in found if one.kind != "end"]
+    outer = [one for one in found if one.kind == "end"]
+    inside = _shrunk(inner, 0.0) if inner else 0.0
+    beyond = _shrunk(outer, inside) if outer else inside
+    return Spread(_factor(inside), _factor(beyond), reach)
+
+
+def _shrunk(every: Sequence[Entries], centre: float) -> float:
+    """The log factor between what blocks say and `centre`, by how much they can say."""
+    size = _size(every)
+    noise = size.error**2 + _UNLIKE**2 / sum(one.blocks for one in every)
+    return centre + (size.log - centre) * _DOUBT**2 / (_DOUBT**2 + noise)
+
+
+def _factor(log: float) -> float:
+    log = _CAUTION * log if log < 0 else log
+    return 1.0 if abs(log) < math.log(_CHANGE) else round(math.exp(log), 3)
+
+
+def _beaten(entries: Entries, factor: float) -> list[str]:
+    """The rival that wins clearly, where there is one, as the part of a sentence."""
+    best, said = 0.0, []
+    for name, values in entries.rivals.items():
+        if np.isnan(values).any():
+            continue
+        ratio, surprise = _against(entries, values, factor)
+        if ratio > _BETTER and surprise > _SURPRISE and ratio > best:
+            shown = "the last value" if _is_last(name, entries.kind) else name
+            best = ratio
+            said = [f"in {_where(entries.kind)} {shown} has {1 / ratio:.2g} of its squared error"]
+    return said
+
+
+def _against(entries: Entries, rival: Values, factor: float) -> tuple[float, float]:
+    """How many times the squared error of a rival the model has, and how surprising that is."""
+    scale = entries.scale
+
+    def both(y: Values) -> tuple[Values, Values]:
+        own, other = ((y - values) / scale for values in (entries.mean, rival))
+        return np.asarray((own**2).mean(-1)), np.asarray((other**2).mean(-1))
+
+    own, other = both(entries.y)
+    drawn = both(entries.mean + factor * (entries.draws - entries.mean))
+    usual = drawn[0] - drawn[1]
+    error = float(usual.std()) + 1e-9
+    return (
+        float((own + _SMALL) / (other + _SMALL)),
+        float((own - other) - usual.mean()) / error,
+    )
+
+
+def _misfit(entries: Entries, size: _Size) -> list[str]:
+    """That intervals are far too narrow or too wide, as the part of a sentence."""
+    factor, covers = math.exp(size.log), float(entries.inside.mean())
+    start = f"its {LEVEL:.0%} intervals".replace("%", " %")
+    if factor > _NARROW and size.surprise > _MISFIT and covers < LEVEL:
+        return [f"{start} cover {100 * covers:.0f} % of {_where(entries.kind)}"]
+    if factor < _WIDE and size.surprise < -_MISFIT:
+        return [f"{start} are {1 / factor:.2g} times too wide in {_where(entries.kind)}"]
+    return []
+
+
+def _in_words(entries: Entries, rows: list[CheckRow]) -> str:
+    own, others = rows[0], [row for row in rows[1:] if row.values == rows[0].values]
+    said = f"In {_where(entries.kind)} ({own.values:,} values in {_counted(entries.blocks)})"
+    said += f" its squared error is {own.nmse:.2g} of the variance"
+    if others:
+        best = min(others, key=lambda row: row.nmse)
+        name = "the last value" if _is_last(best.name, entries.kind) else best.name
+        said += f", that of the best rival, {name}, {best.nmse:.2g}"
+    return f"{said}; 90 % intervals cover {100 * (own.coverage or 0.0):.0f} %."
+
+
+def _spread_in_words(spread: Spread, widens: bool, series: bool) -> str:
+    if not widens:
+        return "The spread of its predictions is what the model says."
+    if spread.is_plain:
+        return "The spread of its predictions agrees with the blocks and is left as it is."
+    if not series:
+        return f"The spread of predictions is {spread.inside:.2g} times what the model alone says."
+    return (
+        "So that it agrees with the blocks the spread of predictions is "
+        f"{spread.inside:.2g} times what the model alone says between the first and the last row, "
+        f"and {spread.beyond:.2g} times beyond them."
+    )
+
+
+def _where(kind: str) -> str:
+    return {"end": "the forecast of the last rows"}.get(kind, KINDS[kind])
+
+
+def _is_last(name: str, kind: str) -> bool:
+    return kind == "end" and name == "linear interpolation"
+
+
+def _counted(blocks: int) -> str:
+    return "one block" if blocks == 1 else f"{blocks} blocks"
