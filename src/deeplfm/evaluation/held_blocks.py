@@ -26,7 +26,8 @@ _END = 1 / 15  # rows of the last block, of all
 _SMALLEST = 3  # rows of a block
 _HIDDEN = 0.15  # share of the rows that all blocks inside may have
 _PARTED = 0.35  # share of the observations of an output that may be hidden
-_TABLE = 0.15  # share of the rows of a table
+_TABLE, _TABLE_MOST = 0.15, 2000  # share of the rows of a table, and rows at most
+_LONG = 4000  # rows beyond which blocks are no longer than in a record of so many
 
 
 @final
@@ -61,7 +62,7 @@ def hold_out(times: Values, observed: Mask, seed: int) -> list[HeldBlock]:
     order = np.argsort(times, kind="stable")
     seen = observed[order]
     random = np.random.default_rng((seed % 2**64, count, outputs))
-    last = max(_SMALLEST, round(_END * count))
+    last = max(_SMALLEST, round(_END * min(count, _LONG)))
     length = _length(seen)
     most = _INSIDE if count >= _MANY else _INSIDE // 2
     number = int(np.clip(_HIDDEN * count // length, 1, most))
@@ -83,7 +84,7 @@ def hold_out_rows(observed: Mask, seed: int) -> list[HeldBlock]:
     if count < FEWEST:
         return []
     random = np.random.default_rng((seed % 2**64, count, outputs))
-    chosen = np.sort(random.choice(count, round(_TABLE * count), replace=False))
+    chosen = random.choice(count, min(round(_TABLE * count), _TABLE_MOST), replace=False)
     rows, columns = np.nonzero(observed[chosen])
     return _spared([HeldBlock("rows", chosen[rows], columns)], observed)
 
@@ -96,9 +97,21 @@ def hidden_by(blocks: list[HeldBlock], shape: tuple[int, int]) -> Mask:
     return hidden
 
 
+def near(blocks: list[HeldBlock], times: Values, reach: int) -> Places:
+    """Rows [n] at `times` [N] that are in a block or among `reach` rows on either side of one."""
+    order = np.argsort(times, kind="stable")
+    rank = np.empty(len(times), dtype=np.int64)
+    rank[order] = np.arange(len(times))
+    chosen = np.zeros(len(times), dtype=bool)
+    for block in blocks:
+        places = rank[block.rows]
+        chosen[max(0, places.min() - reach) : places.max() + reach + 1] = True
+    return np.sort(order[chosen])
+
+
 def _length(seen: Mask) -> int:
     """Rows of a block inside: as the usual gap of the record, within bounds."""
-    count = len(seen)
+    count = min(len(seen), _LONG)
     least = max(_SMALLEST, round(_SHARE * count))
     gaps = []
     for column in seen.T:

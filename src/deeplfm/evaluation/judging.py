@@ -156,9 +156,8 @@ def _beaten(entries: Entries, factor: float) -> list[str]:
             continue
         ratio, surprise = _against(entries, values, factor)
         if ratio > _BETTER and surprise > _SURPRISE and ratio > best:
-            shown = "the last value" if _is_last(name, entries.kind) else name
             best = ratio
-            said = [f"in {_where(entries.kind)} {shown} has {1 / ratio:.2g} of its squared error"]
+            said = [f"in {_where(entries.kind)} {name} has {1 / ratio:.2g} of its squared error"]
     return said
 
 
@@ -197,8 +196,7 @@ def _in_words(entries: Entries, rows: list[CheckRow]) -> str:
     said += f" its squared error is {own.nmse:.2g} of the variance"
     if others:
         best = min(others, key=lambda row: row.nmse)
-        name = "the last value" if _is_last(best.name, entries.kind) else best.name
-        said += f", that of the best rival, {name}, {best.nmse:.2g}"
+        said += f", that of the best rival, {best.name}, {best.nmse:.2g}"
     return f"{said}; 90 % intervals cover {100 * (own.coverage or 0.0):.0f} %."
 
 
@@ -218,10 +216,6 @@ def _spread_in_words(spread: Spread, widens: bool, series: bool) -> str:
 
 def _where(kind: str) -> str:
     return {"end": "the forecast of the last rows"}.get(kind, KINDS[kind])
-
-
-def _is_last(name: str, kind: str) -> bool:
-    return kind == "end" and name == "linear interpolation"
 
 
 def _counted(blocks: int) -> str:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from deeplfm.data import inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation.spread import about_mean
 from deeplfm.models import DeepLFM
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.regressor.base import Fitted, Functions, Summary
@@ -24,6 +25,7 @@ from deeplfm.shapes import check_count
 
 Values = NDArray[np.float64]
 
+_MEAN = 200  # functions whose mean others are drawn about
 APART = 1_000_003  # between the seeds of two starts
 _CHUNK = 2**22  # numbers of one kind that a prediction holds at a time; more leave the cache
 
@@ -58,7 +60,9 @@ class FittedModel(Fitted):
 
         def functions(X: Any) -> Values:
             chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
-            return self.scaling.functions(np.concatenate(chunks, axis=1))
+            drawn = self.scaling.functions(np.concatenate(chunks, axis=1))
+            factor = self._factor(X)
+            return drawn if factor is None else about_mean(drawn, self._function_mean(X), factor)
 
         return functions
 
@@ -66,7 +70,9 @@ class FittedModel(Fitted):
         """The mixture over `num_samples` functions with the noise; the fit's seed by default."""
         draws = self._draws(num_samples, seed)
         chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
-        return self._mixture(draws, np.concatenate(chunks, axis=1), seed)
+        found = self._mixture(draws, np.concatenate(chunks, axis=1), seed)
+        factor = self._factor(X)
+        return found if factor is None else found.widened(factor)
 
     def summary(
         self,
@@ -80,8 +86,10 @@ class FittedModel(Fitted):
         mean = np.empty((len(x), len(self.output_names)))
         std = np.empty_like(mean)
         quantiles = {level: np.empty_like(mean) for level in levels}
+        factor = self._factor(X)
         for rows, values in self._chunks(draws, x):
             chunk = self._mixture(draws, values, seed)
+            chunk = chunk if factor is None else chunk.widened(factor[rows])
             mean[rows], std[rows] = chunk.mean, chunk.std
             for level, column in quantiles.items():
                 column[rows] = chunk.quantile(level)
@@ -202,6 +210,15 @@ class FittedModel(Fitted):
         )
         start = self.seed if seed is None else seed
         return Predictive(samples, first.followed_by(others), self.output_names, start)
+
+    def _factor(self, X: Any) -> Values | None:
+        return self.factor_at(inputs_table(X, len(self.input_names)))
+
+    def _function_mean(self, X: Any) -> Values:
+        """The mean of many functions at `X`, [N, D]."""
+        draws = self._draws(_MEAN, None)
+        chunks = [values.mean(0) for _, values in self._chunks(draws, self._inputs(X))]
+        return self.scaling.functions(np.concatenate(chunks))
 
     def _inputs(self, X: Any) -> Values:
         return self.scaling.inputs(inputs_table(X, len(self.input_names)))

@@ -21,12 +21,13 @@ from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
 from deeplfm.evaluation import NormalComponents, PointComponents
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation.spread import about_mean
 from deeplfm.models import MarkovDLFM
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, posterior_functions
 from deeplfm.regressor.markov_gains import drawn_gains
-from deeplfm.regressor.markov_moments import components_of, smoothed_at
+from deeplfm.regressor.markov_moments import components_of, smoothed_at, summarised
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
@@ -38,7 +39,7 @@ Values = NDArray[np.float64]
 
 PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
-_CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
+_TOGETHER = 3, 12  # draws of the physics, and of functions of each, in draws of observations
 
 
 @final
@@ -75,7 +76,10 @@ class FittedMarkov(Fitted):
         def evaluate(X: Any, series: Any = None) -> Values:
             times, panel, _ = self._asked(X, None, series)
             found = [function(times, panel.codes) for function in functions]
-            return self.scaling.functions(np.concatenate(found))
+            drawn = self.scaling.functions(np.concatenate(found))
+            if (factor := self.factor_at(times[:, None])) is None:
+                return drawn
+            return about_mean(drawn, self._moments(X, None, series, self.seed)[0].mean(0), factor)
 
         return evaluate
 
@@ -92,13 +96,25 @@ class FittedMarkov(Fitted):
         start = self.seed if seed is None else seed
         mean, variance, noise = self._moments(X, known, series, start)
         own = self if known is None else replace(self, data=self._with_inputs(X, known, series))
-        return Predictive(
+        found = Predictive(
             lambda: own._functions_at(X, num_samples, start, series),
             components_of(self.model.likelihood, mean, variance, noise),
             self.output_names,
             start,
             observed=lambda functions: self.model.likelihood.components(functions, self.scaling),
         )
+        factor = self.factor_at(inputs_table(X, 1))
+        return found if factor is None else found.widened(factor)
+
+    def together(self, X: Any, seed: int) -> Values:
+        """As of every model, by few draws of the physics: each costs as much as many functions."""
+        times, panel, _ = self._asked(X, None, None)
+        found = [
+            self._functions(member, _TOGETHER[1], seed, k)(times, panel.codes)
+            for k, member in enumerate(self._members(_TOGETHER[0], seed))
+        ]
+        functions = self.scaling.functions(np.concatenate(found))
+        return self.model.likelihood.components(functions, self.scaling).sample(seed)
 
     def summary(
         self,
@@ -111,20 +127,9 @@ class FittedMarkov(Fitted):
         series: Any = None,
     ) -> Summary:
         start = self.seed if seed is None else seed
-        mean, variance, noise = self._moments(X, known, series, start)
-        shape = mean.shape[1:]
-        found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
-        likelihood = self.model.likelihood
-        size = max(1, _CHUNK // (len(mean) * shape[1]))
-        for first in range(0, shape[0], size):
-            rows = slice(first, first + size)
-            chunk = Predictive(
-                mean, components_of(likelihood, mean[:, rows], variance[:, rows], noise)
-            )
-            found.mean[rows], found.std[rows] = chunk.mean, chunk.std
-            for level, column in found.quantiles.items():
-                column[rows] = chunk.quantile(level)
-        return found
+        moments = self._moments(X, known, series, start)
+        factor = self.factor_at(inputs_table(X, 1))
+        return summarised(self.model.likelihood, moments, levels, factor)
 
     def latent_forces(
         self,
@@ -144,9 +149,7 @@ class FittedMarkov(Fitted):
         mean, variance, _ = self._smoothed(
             X, known, series, start, lambda member: self._physics(member).forces()
         )
-        least = 1e-18 * max(
-            float(variance.max(initial=0.0)), float(np.square(mean).max(initial=0.0))
-        )
+        least = 1e-18 * max(float(part.max(initial=0.0)) for part in (variance, mean**2))
         std = np.sqrt(np.maximum(variance, least or 1.0))  # rounding may have left no spread
         return Predictive(
             lambda: self._functions_at(X, num_samples, start, series, forces=True),

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
+from deeplfm.evaluation import Components, NormalComponents, Predictive, StudentTComponents
 from deeplfm.likelihoods import Likelihood, StudentT
 from deeplfm.models.markov_model import MarkovModel
+from deeplfm.regressor.base import Summary
 from deeplfm.statespace import Record
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import side_by_side
@@ -20,6 +21,8 @@ from deeplfm.training.threads import side_by_side
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 Functions = Callable[[MarkovModel], Tensor]
+
+_CHUNK = 2**20  # numbers of a mixture whose quantiles are found at a time
 
 
 def smoothed_at(
@@ -62,3 +65,28 @@ def components_of(
         scale = np.sqrt(noise + factor * variance)
         return StudentTComponents(mean, scale, likelihood.degrees)
     return NormalComponents(mean, np.sqrt(variance + noise))
+
+
+def summarised(
+    likelihood: Likelihood,
+    moments: tuple[Values, Values, Values],
+    levels: Sequence[float],
+    factor: Values | None,
+) -> Summary:
+    """Mean, standard deviation and quantiles of `components_of` moments, some rows at a time.
+
+    With a `factor` [N] the spread is so many times as wide.
+    """
+    mean, variance, noise = moments
+    shape = mean.shape[1:]
+    found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
+    size = max(1, _CHUNK // (len(mean) * shape[1]))
+    for first in range(0, shape[0], size):
+        rows = slice(first, first + size)
+        own = mean[:, rows]
+        chunk = Predictive(own, components_of(likelihood, own, variance[:, rows], noise))
+        chunk = chunk if factor is None else chunk.widened(factor[rows])
+        found.mean[rows], found.std[rows] = chunk.mean, chunk.std
+        for level, column in found.quantiles.items():
+            column[rows] = chunk.quantile(level)
+    return found
