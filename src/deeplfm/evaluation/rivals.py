@@ -56,7 +56,7 @@ def of_series(times: Values, values: Values) -> dict[str, Values]:
 
 
 def of_table(inputs: Values, values: Values) -> dict[str, Values]:
-    """Predict targets [N, D] of a table, NaN where hidden, by their mean, and from inputs [N, P]."""
+    """Predict targets [N, D] of a table, NaN where hidden: their mean, and from inputs [N, P]."""
     found = {"mean": np.broadcast_to(np.nanmean(values, axis=0), values.shape).copy()}
     ridge = np.empty_like(values)
     for d, column in enumerate(values.T):

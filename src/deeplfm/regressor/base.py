@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.data import Dataset, Scaling
+from deeplfm.data import Dataset, Scaling, inputs_table
 from deeplfm.evaluation.check import Check
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import ModelSettings
@@ -109,11 +109,11 @@ class Fitted(ABC):
         """A few draws of observations [S, N, D] at `X`: all rows of a draw are of one function."""
         return self.predictive(X, _TOGETHER, seed).sample_y()
 
-    def factor_at(self, x: Values) -> Values | None:
-        """How many times wider predictions at inputs [N, P] are than the model says; None: not."""
+    def factor_at(self, X: Any) -> Values | None:
+        """How many times wider predictions at `X` are than the model says, [N]; None: not so."""
         if self.check is None or self.check.spread.is_plain:
             return None
-        spread = self.check.spread
+        spread, x = self.check.spread, inputs_table(X, len(self.input_names))
         if x.shape[1] > 1:
             return np.full(len(x), spread.inside)
         first = float(self.scaling.input_origin[0])

@@ -23,8 +23,8 @@ from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
-from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.checking import warn_of
+from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitting import check_plain, fit_layers
 from deeplfm.regressor.markov_fitting import check_training, fit_markov
 from deeplfm.regressor.memories import FitMemories
@@ -44,8 +44,8 @@ class DeepLFMRegressor(
 ):
     """The estimator that fits a deep latent force model to arrays, lists, tensors or pandas.
 
-    After `fit`: `fitted_` (the model itself), `check_`, `history_`, `n_features_in_`, `feature_names_in_`
-    (for named columns), `output_names_`, `n_outputs_`.
+    After `fit`: `fitted_` (the model itself), `check_`, `history_`, `n_features_in_`,
+    `feature_names_in_` (for named columns), `output_names_`, `n_outputs_`.
 
     Args:
         model: the recipe, `MarkovDLFM()`, `FourierDLFM()` or `InducingDLFM()`.

@@ -25,7 +25,6 @@ from deeplfm.shapes import check_count
 
 Values = NDArray[np.float64]
 
-_MEAN = 200  # functions whose mean others are drawn about
 APART = 1_000_003  # between the seeds of two starts
 _CHUNK = 2**22  # numbers of one kind that a prediction holds at a time; more leave the cache
 
@@ -61,8 +60,8 @@ class FittedModel(Fitted):
         def functions(X: Any) -> Values:
             chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
             drawn = self.scaling.functions(np.concatenate(chunks, axis=1))
-            factor = self._factor(X)
-            return drawn if factor is None else about_mean(drawn, self._function_mean(X), factor)
+            factor = self.factor_at(X)
+            return drawn if factor is None else about_mean(drawn, drawn.mean(0), factor)
 
         return functions
 
@@ -71,7 +70,7 @@ class FittedModel(Fitted):
         draws = self._draws(num_samples, seed)
         chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
         found = self._mixture(draws, np.concatenate(chunks, axis=1), seed)
-        factor = self._factor(X)
+        factor = self.factor_at(X)
         return found if factor is None else found.widened(factor)
 
     def summary(
@@ -86,7 +85,7 @@ class FittedModel(Fitted):
         mean = np.empty((len(x), len(self.output_names)))
         std = np.empty_like(mean)
         quantiles = {level: np.empty_like(mean) for level in levels}
-        factor = self._factor(X)
+        factor = self.factor_at(X)
         for rows, values in self._chunks(draws, x):
             chunk = self._mixture(draws, values, seed)
             chunk = chunk if factor is None else chunk.widened(factor[rows])
@@ -210,15 +209,6 @@ class FittedModel(Fitted):
         )
         start = self.seed if seed is None else seed
         return Predictive(samples, first.followed_by(others), self.output_names, start)
-
-    def _factor(self, X: Any) -> Values | None:
-        return self.factor_at(inputs_table(X, len(self.input_names)))
-
-    def _function_mean(self, X: Any) -> Values:
-        """The mean of many functions at `X`, [N, D]."""
-        draws = self._draws(_MEAN, None)
-        chunks = [values.mean(0) for _, values in self._chunks(draws, self._inputs(X))]
-        return self.scaling.functions(np.concatenate(chunks))
 
     def _inputs(self, X: Any) -> Values:
         return self.scaling.inputs(inputs_table(X, len(self.input_names)))

@@ -76,10 +76,10 @@ class FittedMarkov(Fitted):
         def evaluate(X: Any, series: Any = None) -> Values:
             times, panel, _ = self._asked(X, None, series)
             found = [function(times, panel.codes) for function in functions]
-            drawn = self.scaling.functions(np.concatenate(found))
-            if (factor := self.factor_at(times[:, None])) is None:
+            drawn, factor = self.scaling.functions(np.concatenate(found)), self.factor_at(times)
+            if factor is None:
                 return drawn
-            return about_mean(drawn, self._moments(X, None, series, self.seed)[0].mean(0), factor)
+            return about_mean(drawn, self._moments(X, None, series, start)[0].mean(0), factor)
 
         return evaluate
 
@@ -103,7 +103,7 @@ class FittedMarkov(Fitted):
             start,
             observed=lambda functions: self.model.likelihood.components(functions, self.scaling),
         )
-        factor = self.factor_at(inputs_table(X, 1))
+        factor = self.factor_at(X)
         return found if factor is None else found.widened(factor)
 
     def together(self, X: Any, seed: int) -> Values:
@@ -113,8 +113,8 @@ class FittedMarkov(Fitted):
             self._functions(member, _TOGETHER[1], seed, k)(times, panel.codes)
             for k, member in enumerate(self._members(_TOGETHER[0], seed))
         ]
-        functions = self.scaling.functions(np.concatenate(found))
-        return self.model.likelihood.components(functions, self.scaling).sample(seed)
+        drawn = self.scaling.functions(np.concatenate(found))
+        return self.model.likelihood.components(drawn, self.scaling).sample(seed)
 
     def summary(
         self,
@@ -128,8 +128,7 @@ class FittedMarkov(Fitted):
     ) -> Summary:
         start = self.seed if seed is None else seed
         moments = self._moments(X, known, series, start)
-        factor = self.factor_at(inputs_table(X, 1))
-        return summarised(self.model.likelihood, moments, levels, factor)
+        return summarised(self.model.likelihood, moments, levels, self.factor_at(X))
 
     def latent_forces(
         self,
@@ -145,7 +144,6 @@ class FittedMarkov(Fitted):
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
-
         mean, variance, _ = self._smoothed(
             X, known, series, start, lambda member: self._physics(member).forces()
         )

@@ -1,6 +1,6 @@
-"""The check of a state-space model on its way: most steps without blocks, the others with all rows.
+"""A check on the way: most steps of a state-space model without blocks, the others with all rows.
 
-    rows without blocks ─► parameters, scored on the blocks ─► a few steps with all rows ─► posterior
+    rows without blocks ─► parameters, scored on the blocks ─► steps with all rows ─► posterior
 
 So a checked fit has no more steps than another. What is believed about the parameters is found
 once, at the end, and taken to be as wide about those that are scored.

@@ -152,9 +152,7 @@ _EASY: dict[str, Draw] = {
     "level and noise": lambda r: 5.0 + _noise(r, 1.0),
     "walk and noise": lambda r: _noise(r, 0.3).cumsum() + _noise(r, 0.6),
     "week and month": lambda r: _wave(7.0) + 0.8 * _wave(30.4, 2.0) + _noise(r, 0.4),
-    "Matérn-3/2": lambda r: (
-        _process(r, lambda d: (1 + d / 15) * np.exp(-d / 15)) + _noise(r, 0.1)
-    ),
+    "Matérn-3/2": lambda r: _process(r, lambda d: (1 + d / 15) * np.exp(-d / 15)) + _noise(r, 0.1),
     "smooth process": lambda r: (
         _process(r, lambda d: np.exp(-((d / 18) ** 2) / 2)) + _noise(r, 0.15)
     ),
