@@ -88,7 +88,7 @@ class Check:
 
     def cells(self) -> list[tuple[str, ...]]:
         """The table as text, row by row, as `headings` name it."""
-        found = []
+        found: list[tuple[str, ...]] = []
         for row in self.rows:
             numbers = (_short(row.nmse), _short(row.mnll), _short(row.crps))
             covers = "–" if row.coverage is None else f"{100 * row.coverage:.0f} %"

@@ -25,6 +25,7 @@ _BETTER = 1.5  # times the squared error of a rival from which it wins clearly
 _SMALL = 1e-3  # squared errors below this share of the variance are as good as none
 _SURPRISE, _MISFIT = 2.6, 2.6  # standard deviations of Δ and of log T that chance explains
 _NARROW, _WIDE = 1.35, 0.5  # intervals that are far off: so many times as wide they should be
+_NARROW_ALL = 1.25  # the same, of all blocks together
 _DOUBT = 0.5  # of log factors before blocks are seen: a standard deviation
 _UNLIKE = 0.3  # standard deviation of log factors from block to block
 _CAUTION = 0.5  # share of a narrowing that is done
@@ -75,12 +76,13 @@ def judge(found: Sequence[Entries], widens: bool, reach: float = 0.0) -> Check:
     rows = [row for entries in found for row in _scores(entries)]
     sizes = {entries.kind: _size([entries]) for entries in found}
     spread = _spread(found, reach) if widens else Spread()
-    clauses, sentences = [], []
+    clauses, misfits, sentences = [], [], []
     for entries in found:
         factor = spread.beyond if entries.kind == "end" else spread.inside
         clauses += _beaten(entries, factor)
-        clauses += _misfit(entries, sizes[entries.kind])
+        misfits += _misfit(entries, sizes[entries.kind])
         sentences.append(_in_words(entries, [row for row in rows if row.kind == entries.kind]))
+    clauses += misfits or _misfit_of_all(found)
     if clauses:
         clauses = [f"This fit may mislead: {'; '.join(clauses)}."]
     sentences.append(_spread_in_words(spread, widens, any(one.kind == "end" for one in found)))
@@ -117,7 +119,7 @@ def _size(every: Sequence[Entries]) -> _Size:
 
     def logs(z: Values) -> Values:
         squares = np.minimum(z**2, _FARTHEST**2)
-        return np.log(np.maximum(squares.mean(-1), 1e-12))
+        return np.asarray(np.log(np.maximum(squares.mean(-1), 1e-12)))
 
     seen = np.concatenate([(one.y - one.mean) / one.std for one in every])
     drawn = np.concatenate([(one.draws - one.mean) / one.std for one in every], axis=1)
@@ -182,11 +184,19 @@ def _against(entries: Entries, rival: Values, factor: float) -> tuple[float, flo
 def _misfit(entries: Entries, size: _Size) -> list[str]:
     """That intervals are far too narrow or too wide, as the part of a sentence."""
     factor, covers = math.exp(size.log), float(entries.inside.mean())
-    start = f"its {LEVEL:.0%} intervals".replace("%", " %")
+    where = _where(entries.kind)
     if factor > _NARROW and size.surprise > _MISFIT and covers < LEVEL:
-        return [f"{start} cover {100 * covers:.0f} % of {_where(entries.kind)}"]
+        return [f"its 90 % intervals cover {100 * covers:.0f} % of {where}"]
     if factor < _WIDE and size.surprise < -_MISFIT:
-        return [f"{start} are {1 / factor:.2g} times too wide in {_where(entries.kind)}"]
+        return [f"its 90 % intervals are {1 / factor:.2g} times too wide in {where}"]
+    return []
+
+
+def _misfit_of_all(found: Sequence[Entries]) -> list[str]:
+    """That intervals are too narrow everywhere, where no kind of block alone could say it."""
+    size, covers = _size(found), float(np.concatenate([one.inside for one in found]).mean())
+    if math.exp(size.log) > _NARROW_ALL and size.surprise > _MISFIT and covers < LEVEL:
+        return [f"its 90 % intervals cover {100 * covers:.0f} % of all held-out values"]
     return []
 
 

@@ -67,14 +67,14 @@ def _autoregression(random: np.random.Generator, *weights: float, rows: int = _R
     for n in range(len(weights), len(values)):
         past = values[n - len(weights) : n][::-1]
         values[n] = past @ np.array(weights) + random.standard_normal()
-    return values[200:]
+    return np.asarray(values[200:])
 
 
 def _swing(random: np.random.Generator, period: float, radius: float, rows: int = _ROWS) -> Values:
     """A damped oscillator that noise keeps going, of unit variance."""
     weights = 2 * radius * np.cos(2 * np.pi / period), -(radius**2)
     values = _autoregression(random, *weights, rows=rows)
-    return values / values.std()
+    return np.asarray(values / values.std())
 
 
 def _process(random: np.random.Generator, kernel: Callable[[Values], Values]) -> Values:
