@@ -180,7 +180,7 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="Such as toy, physio, charis, uci or decay; a wrong name lists all of them."
+            help="Such as toy, physio, charis, uci, decay or planted; a wrong name lists all."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
@@ -204,6 +204,10 @@ def reproduce(
         slow, fast = drawn["largest_distance_to_force"]
         line(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
         line(f"Picture: {drawn['figure']}")
+        return
+    if experiment == "planted":
+        only = tables.names_of(datasets)
+        show_table(experiments.reproduce_planted(out, data, names=only, smoke=smoke, say=line))
         return
     names = (tables.names_of(text) for text in (models, datasets, seeds))
     chosen = experiments.choose(experiment, *names)

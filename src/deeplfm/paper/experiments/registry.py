@@ -75,7 +75,7 @@ def cells(experiment: str) -> list[Cell]:
     """All runs of `experiment`."""
     by_name = experiments()
     if experiment not in by_name:
-        names = sorted([*by_name, "decay"])
+        names = sorted([*by_name, "decay", "planted"])
         raise InputError(
             f"experiment must be one of {names}; got {experiment!r}. Choose one of them."
         )
@@ -174,7 +174,10 @@ def _starts() -> list[Cell]:
             ("imputation",),
             seed,
             DeepLFMRegressor(
-                InducingDLFM(weight_init="fitted" if seed < 10 else "prior"), training, dtype=dtype
+                InducingDLFM(weight_init="fitted" if seed < 10 else "prior"),
+                training,
+                dtype=dtype,
+                check=False,
             ),
             source=source,
         )
@@ -195,7 +198,9 @@ def _overconfidence() -> list[Cell]:
             ("imputation",),
             seed,
             DeepLFMRegressor(
-                FourierDLFM(frequencies=treatment), replace(base, steps=factor * base.steps)
+                FourierDLFM(frequencies=treatment),
+                replace(base, steps=factor * base.steps),
+                check=False,
             ),
             source="physio",
         )
