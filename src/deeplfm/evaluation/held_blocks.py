@@ -19,8 +19,8 @@ Mask = NDArray[np.bool_]
 Places = NDArray[np.int64]
 
 FEWEST = 40  # rows of a series, or of a table, below which nothing can be spared
-_MANY = 80  # rows from which there are as many blocks as there may be
-_INSIDE = 4  # blocks of all outputs, and as many of single ones
+_MANY, _MORE = 80, 120  # rows from which there are four blocks of all outputs, and of single ones
+_INSIDE = 4  # blocks of all outputs
 _SHARE, _LONGEST = 1 / 40, 1 / 12  # rows of a block inside, of all; at most, as long as gaps are
 _END = 1 / 15  # rows of the last block, of all
 _SMALLEST = 3  # rows of a block
@@ -67,7 +67,7 @@ def hold_out(times: Values, observed: Mask, seed: int) -> list[HeldBlock]:
     most = _INSIDE if count >= _MANY else _INSIDE // 2
     number = int(np.clip(_HIDDEN * count // length, 1, most))
     kinds = ["inside"] * number
-    if outputs > 1 and count >= _MANY:
+    if outputs > 1 and count >= _MORE:
         kinds = ["inside", "single"] * number
     spots = _spots(count - last, length, len(kinds), random)
     channels = random.permutation(outputs)

@@ -195,7 +195,8 @@ def _misfit(entries: Entries, size: _Size) -> list[str]:
 def _misfit_of_all(found: Sequence[Entries]) -> list[str]:
     """That intervals are too narrow everywhere, where no kind of block alone could say it."""
     size, covers = _size(found), float(np.concatenate([one.inside for one in found]).mean())
-    if math.exp(size.log) > _NARROW_ALL and size.surprise > _MISFIT and covers < LEVEL:
+    narrow = len(found) > 1 and math.exp(size.log) > _NARROW_ALL
+    if narrow and size.surprise > _MISFIT and covers < LEVEL:
         return [f"its 90 % intervals cover {100 * covers:.0f} % of all held-out values"]
     return []
 
