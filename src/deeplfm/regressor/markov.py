@@ -25,7 +25,7 @@ from deeplfm.evaluation.spread import about_mean
 from deeplfm.models import MarkovDLFM
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
-from deeplfm.regressor.markov_draws import Codes, posterior_functions
+from deeplfm.regressor.markov_draws import Codes, drawn_at_rows, posterior_functions
 from deeplfm.regressor.markov_gains import drawn_gains
 from deeplfm.regressor.markov_moments import components_of, smoothed_at, summarised
 from deeplfm.regressor.markov_physics import Physics, physics_of
@@ -39,7 +39,7 @@ Values = NDArray[np.float64]
 
 PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
-_TOGETHER = 3, 12  # draws of the physics, and of functions of each, in draws of observations
+_TOGETHER = 8, 6  # draws of the physics, and of functions of each, in draws of observations
 
 
 @final
@@ -107,14 +107,13 @@ class FittedMarkov(Fitted):
         return found if factor is None else found.widened(factor)
 
     def together(self, X: Any, seed: int) -> Values:
-        """As of every model, by few draws of the physics: each costs as much as many functions."""
+        """As of every model; of one series."""
         times, panel, _ = self._asked(X, None, None)
-        found = [
-            self._functions(member, _TOGETHER[1], seed, k)(times, panel.codes)
-            for k, member in enumerate(self._members(_TOGETHER[0], seed))
-        ]
-        drawn = self.scaling.functions(np.concatenate(found))
-        return self.model.likelihood.components(drawn, self.scaling).sample(seed)
+        record, places = self.record.beside(times, panel.codes)
+        members, count = self._members(_TOGETHER[0], seed), _TOGETHER[1]
+        drawn = drawn_at_rows(members, record, places, count, seed)
+        about = self.model.likelihood.components(self.scaling.functions(drawn), self.scaling)
+        return about.sample(seed)
 
     def summary(
         self,
