@@ -122,7 +122,9 @@ class FittedModel(Fitted):
         found = self._hidden(X, outputs, names, num_samples, seed)
         if not last:
             return found
-        samples = self.scaling.functions(found.samples)
+        samples, factor = self.scaling.functions(found.samples), self.factor_at(X)
+        if factor is not None:
+            samples = about_mean(samples, samples.mean(0), factor)
         return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:

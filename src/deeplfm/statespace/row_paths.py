@@ -48,7 +48,12 @@ def row_paths(
 
 
 def _roots(covariances: Values) -> Values:
-    """Symmetric roots of covariances [T, M, M], some of which may be singular."""
-    values, vectors = np.linalg.eigh(covariances)
-    scaled = vectors * np.sqrt(np.maximum(values, 0))[:, None]
-    return np.asarray(scaled @ vectors.transpose(0, 2, 1))
+    """Factors of covariances [T, M, M], some of which may be singular.
+
+    Variances of states may differ by many orders: correlations are what has a root.
+    """
+    size = np.sqrt(np.maximum(np.diagonal(covariances, axis1=1, axis2=2), 0))
+    unit = np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(covariances / unit[:, :, None] / unit[:, None])
+    root = (vectors * np.sqrt(np.maximum(values, 0))[:, None]) @ vectors.transpose(0, 2, 1)
+    return np.asarray(size[:, :, None] * root)
