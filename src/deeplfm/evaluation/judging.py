@@ -1,6 +1,6 @@
 """The judgement of a model on held-out blocks: scores, rivals, spread, and words for them.
 
-    T = mean z²,   z = (y - mean) / std;     Δ = Σ (y - mean)² - Σ (y - rival)²
+    T = mean z²,   z = (y - mean) / std;     Δ = mean (y - mean)² - mean (y - rival)²
 
 What T and Δ would be if the model were right is known from draws of the model itself, all values of
 a block together: errors within a block are alike, and one unlucky forecast proves nothing.
@@ -23,7 +23,7 @@ LEVEL = 0.9  # of the intervals that are looked at
 _FARTHEST = 5.0  # standard deviations that one value may count for
 _BETTER = 1.5  # times the squared error of a rival from which it wins clearly
 _SMALL = 1e-3  # squared errors below this share of the variance are as good as none
-_SURPRISE, _MISFIT = 2.6, 2.6  # standard deviations of Δ and of log T that chance explains
+_SURPRISE, _MISFIT = 2.6, 2.6  # standard deviations of Δ and of T^⅓ that chance explains
 _NARROW, _WIDE = 1.35, 0.5  # intervals that are far off: so many times as wide they should be
 _NARROW_ALL = 1.25  # the same, of all blocks together
 _DOUBT = 0.5  # of log factors before blocks are seen: a standard deviation
@@ -117,17 +117,17 @@ def _scores(entries: Entries) -> list[CheckRow]:
 def _size(every: Sequence[Entries]) -> _Size:
     """How far the errors are from what they should be, by blocks of one kind or of several."""
 
-    def logs(z: Values) -> Values:
-        squares = np.minimum(z**2, _FARTHEST**2)
-        return np.asarray(np.log(np.maximum(squares.mean(-1), 1e-12)))
+    def size(z: Values) -> Values:
+        # The cube root of a mean of squares is nearly normal, however few of them there are.
+        return np.asarray(np.cbrt(np.minimum(z**2, _FARTHEST**2).mean(-1)))
 
     seen = np.concatenate([(one.y - one.mean) / one.std for one in every])
     drawn = np.concatenate([(one.draws - one.mean) / one.std for one in every], axis=1)
-    usual = logs(drawn)
-    error = float(usual.std()) + 1e-3
+    usual = size(drawn)
     # What is usual is taken as 1, whatever a few draws of a rough mixture say of it.
-    log, centre = float(logs(seen)), min(float(usual.mean()), 0.0)
-    return _Size((log - centre) / 2, error / 2, (log - centre) / error)
+    centre, error = min(float(usual.mean()), 1.0), float(usual.std()) + 1e-3
+    found = max(float(size(seen)), 1e-4)
+    return _Size(1.5 * math.log(found / centre), 1.5 * error / centre, (found - centre) / error)
 
 
 def _spread(found: Sequence[Entries], reach: float) -> Spread:
