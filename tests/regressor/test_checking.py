@@ -25,7 +25,7 @@ def louder(outputs: int = 1) -> tuple[Values, Values]:
     """A wave that is much noisier in its last rows: intervals of one width cannot hold there."""
     rng = np.random.default_rng(0)
     t = np.arange(float(ROWS))
-    noise = np.where(t < ROWS - 12, 0.1, 1.0) * rng.standard_normal(ROWS)
+    noise = np.where(t < ROWS - 12, 0.1, 3.0) * rng.standard_normal(ROWS)
     y = np.sin(2 * np.pi * t / 20) + noise
     return t, y if outputs == 1 else np.stack([y, np.cos(2 * np.pi * t / 20)], 1)
 
