@@ -14,6 +14,7 @@ from deeplfm.data import files
 from deeplfm.errors import InputError
 from deeplfm.evaluation.check import MODEL
 from deeplfm.paper.datasets.planted import EASY, PLANTED, planted_series
+from deeplfm.paper.experiments.report import latex, markdown
 from deeplfm.paper.experiments.tables import Table, load_results
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.training import Training
@@ -43,7 +44,10 @@ def reproduce_planted(
             result = _checked(name, data, Training(steps=4) if smoke else Training())
             files.save_json(path, result)
             say(f"{name}: {'warned' if result['warnings'] else 'not warned'}")
-    return _table(load_results(out, "planted"))
+    table = _table(load_results(out, "planted"))
+    for suffix, text in (("md", markdown(table)), ("tex", latex(table))):
+        files.save_text(out / "tables" / f"{table.name}.{suffix}", text)
+    return table
 
 
 def _checked(name: str, data: Path | None, training: Training) -> dict[str, Any]:
