@@ -112,6 +112,20 @@ def test_a_rival_that_wins_clearly_is_named() -> None:
     assert judge([replace(lucky, draws=steady)], widens=True).passed  # such a level may be
 
 
+def test_a_rival_that_wins_a_little_everywhere_is_named_for_all_blocks() -> None:
+    parts = [
+        replace(entries(kind, seed=k), rivals={"linear interpolation": np.zeros(COUNT)})
+        for k, kind in enumerate(("inside", "end"))
+    ]
+    parts = [replace(one, mean=np.full(COUNT, 0.85), y=one.y / 1.2) for one in parts]
+    parts = [replace(one, draws=0.85 + 2.5 * one.draws, std=np.full(COUNT, 2.5)) for one in parts]
+    said = judge(parts, widens=False).warnings
+    alone = [judge([one], widens=False).warnings for one in parts]
+    assert not any("linear interpolation has" in "".join(one) for one in alone)
+    assert "in all blocks together linear interpolation has" in said[0]
+    assert judge(parts[1:], widens=False).rows[1].name == "last value"
+
+
 def test_a_rival_that_says_nothing_in_places_cannot_win_but_is_scored() -> None:
     own = entries()
     values = own.y.copy()

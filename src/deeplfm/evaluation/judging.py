@@ -7,8 +7,8 @@ a block together: errors within a block are alike, and one unlucky forecast prov
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import numpy as np
@@ -76,13 +76,13 @@ def judge(found: Sequence[Entries], widens: bool, reach: float = 0.0) -> Check:
     rows = [row for entries in found for row in _scores(entries)]
     sizes = {entries.kind: _size([entries]) for entries in found}
     spread = _spread(found, reach) if widens else Spread()
-    clauses, misfits, sentences = [], [], []
+    beaten, misfits, sentences = [], [], []
     for entries in found:
-        factor = spread.beyond if entries.kind == "end" else spread.inside
-        clauses += _beaten(entries, factor)
+        beaten += _beaten(_widened(entries, spread))
         misfits += _misfit(entries, sizes[entries.kind])
         sentences.append(_in_words(entries, [row for row in rows if row.kind == entries.kind]))
-    clauses += misfits or _misfit_of_all(found)
+    beaten = beaten or _beaten(_together([_widened(one, spread) for one in found]))
+    clauses = beaten + (misfits or _misfit_of_all(found))
     if clauses:
         clauses = [f"This fit may mislead: {'; '.join(clauses)}."]
     sentences.append(_spread_in_words(spread, widens, any(one.kind == "end" for one in found)))
@@ -110,7 +110,8 @@ def _scores(entries: Entries) -> list[CheckRow]:
             continue
         error = (y - values)[known] / scale[known]
         means = float(np.mean(error**2)), float(np.mean(np.abs(error)))
-        rows.append(CheckRow(entries.kind, name, int(known.sum()), means[0], None, means[1], None))
+        shown, count = _shown(name, entries.kind), int(known.sum())
+        rows.append(CheckRow(entries.kind, shown, count, means[0], None, means[1], None))
     return rows
 
 
@@ -150,20 +151,40 @@ def _factor(log: float) -> float:
     return 1.0 if abs(log) < math.log(_CHANGE) else round(math.exp(log), 3)
 
 
-def _beaten(entries: Entries, factor: float) -> list[str]:
+def _widened(entries: Entries, spread: Spread) -> Entries:
+    """The entries with draws as wide as predictions will be."""
+    factor = spread.beyond if entries.kind == "end" else spread.inside
+    return replace(entries, draws=entries.mean + factor * (entries.draws - entries.mean))
+
+
+def _together(found: Sequence[Entries]) -> Entries:
+    """All kinds of blocks as one, with the rivals that all of them have."""
+
+    def joined(of: Callable[[Entries], Values]) -> Values:
+        return np.concatenate([of(one) for one in found], axis=-1)
+
+    shared = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
+    rivals = {name: joined(lambda one, key=name: one.rivals[key]) for name in shared}
+    columns = ("y", "mean", "std", "crps", "log_density", "inside", "scale", "draws")
+    values = {name: joined(lambda one, key=name: getattr(one, key)) for name in columns}
+    return Entries("all", sum(one.blocks for one in found), rivals=rivals, **values)
+
+
+def _beaten(entries: Entries) -> list[str]:
     """The rival that wins clearly, where there is one, as the part of a sentence."""
     best, said = 0.0, []
     for name, values in entries.rivals.items():
         if np.isnan(values).any():
             continue
-        ratio, surprise = _against(entries, values, factor)
+        ratio, surprise = _against(entries, values)
         if ratio > _BETTER and surprise > _SURPRISE and ratio > best:
             best = ratio
-            said = [f"in {_where(entries.kind)} {name} has {1 / ratio:.2g} of its squared error"]
+            shown = _shown(name, entries.kind)
+            said = [f"in {_where(entries.kind)} {shown} has {1 / ratio:.2g} of its squared error"]
     return said
 
 
-def _against(entries: Entries, rival: Values, factor: float) -> tuple[float, float]:
+def _against(entries: Entries, rival: Values) -> tuple[float, float]:
     """How many times the squared error of a rival the model has, and how surprising that is."""
     scale = entries.scale
 
@@ -172,7 +193,7 @@ def _against(entries: Entries, rival: Values, factor: float) -> tuple[float, flo
         return np.asarray((own**2).mean(-1)), np.asarray((other**2).mean(-1))
 
     own, other = both(entries.y)
-    drawn = both(entries.mean + factor * (entries.draws - entries.mean))
+    drawn = both(entries.draws)
     usual = drawn[0] - drawn[1]
     error = float(usual.std()) + 1e-9
     return (
@@ -226,7 +247,13 @@ def _spread_in_words(spread: Spread, widens: bool, series: bool) -> str:
 
 
 def _where(kind: str) -> str:
-    return {"end": "the forecast of the last rows"}.get(kind, KINDS[kind])
+    said = {"end": "the forecast of the last rows", "all": "all blocks together"}
+    return said.get(kind) or KINDS[kind]
+
+
+def _shown(name: str, kind: str) -> str:
+    """What a rival is called: beyond the data a line between neighbours is the last value."""
+    return "last value" if (name, kind) == ("linear interpolation", "end") else name
 
 
 def _counted(blocks: int) -> str:

@@ -87,7 +87,7 @@ def check_of(fitted: Fitted, data: Dataset, blocks: list[HeldBlock]) -> Check:
         at = np.concatenate([block.rows for block in own])
         outputs = np.concatenate([block.outputs for block in own])
         columns = {name: table[place[at], outputs] for name, table in tables.items()}
-        named = {_rival(name, kind): table[at, outputs] for name, table in others.items()}
+        named = {name: table[at, outputs] for name, table in others.items()}
         drawn = draws[:, place[at], outputs]
         found.append(Entries(kind, len(own), **columns, draws=drawn, rivals=named))
     return judge(_in_order(found), can_widen(predicted.components), _reach(data, blocks))
@@ -131,10 +131,6 @@ def _crps(predicted: Predictive, y: Values, draws: Values) -> Values:
     weight = (2 * np.arange(count) - count + 1) / max(1, count * (count - 1))
     apart = 2 * np.tensordot(weight, ordered, axes=1)
     return np.asarray(np.abs(draws - y).mean(0) - apart / 2)
-
-
-def _rival(name: str, kind: str) -> str:
-    return "last value" if (name, kind) == ("linear interpolation", "end") else name
 
 
 def _in_order(found: list[Entries]) -> list[Entries]:

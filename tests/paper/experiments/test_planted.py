@@ -27,7 +27,7 @@ def test_the_lists_are_as_long_as_promised_and_draw_the_same() -> None:
 @pytest.mark.parametrize("name", ["wrong period hint", "noise that grows tenfold"])
 def test_a_planted_failure_is_warned_of(name: str) -> None:
     times, values, recipe = planted_series(name)
-    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=100), progress=False)
+    model = dlfm.DeepLFMRegressor(recipe, progress=False)
     with pytest.warns(FitWarning, match="This fit may mislead"):
         model.fit(times, values)
 
