@@ -21,7 +21,7 @@ def entries(
 
     def drawn(count: int) -> np.ndarray:
         own, common = random.standard_normal((count, COUNT)), random.standard_normal((count, 1))
-        return np.sqrt(1 - alike) * own + np.sqrt(alike) * common
+        return np.asarray(np.sqrt(1 - alike) * own + np.sqrt(alike) * common)
 
     y = size * drawn(1)[0]
     return Entries(

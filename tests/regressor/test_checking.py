@@ -119,7 +119,7 @@ def test_it_is_saved_with_the_model(fitted: dlfm.DeepLFMRegressor, tmp_path: Pat
 def test_without_a_check_it_is_the_plain_fit() -> None:
     t, y = louder()
     model = estimator(check=False).fit(t, y)
-    plain = fit_markov(dataset(t, y), model.model, model.training, progress=False)
+    plain = fit_markov(dataset(t, y), dlfm.MarkovDLFM(modes=3), model.training, progress=False)
     assert model.check_.verdict == "Not checked: the check was switched off."
     np.testing.assert_array_equal(model.predict(t), plain.predictive(t).mean[:, 0])
     np.testing.assert_array_equal(model.history_["loss"], plain.histories[0]["loss"])
@@ -140,7 +140,8 @@ def test_interrupted_before_or_after_the_blocks_it_goes_on_to_the_same(
 ) -> None:
     t, y = louder()
     whole = estimator().fit(t, y)
-    one_step, done = EvidenceTrainer._one_step, []
+    one_step = EvidenceTrainer._one_step
+    done: list[int] = []
 
     def interrupted(self: EvidenceTrainer) -> None:
         if len(done) == at:

@@ -7,7 +7,7 @@ a block together: errors within a block are alike, and one unlucky forecast prov
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -160,13 +160,13 @@ def _widened(entries: Entries, spread: Spread) -> Entries:
 def _together(found: Sequence[Entries]) -> Entries:
     """All kinds of blocks as one, with the rivals that all of them have."""
 
-    def joined(of: Callable[[Entries], Values]) -> Values:
-        return np.concatenate([of(one) for one in found], axis=-1)
+    def joined(parts: Iterable[Values]) -> Values:
+        return np.concatenate(list(parts), axis=-1)
 
     shared = [name for name in found[0].rivals if all(name in one.rivals for one in found)]
-    rivals = {name: joined(lambda one, key=name: one.rivals[key]) for name in shared}
+    rivals = {name: joined(one.rivals[name] for one in found) for name in shared}
     columns = ("y", "mean", "std", "crps", "log_density", "inside", "scale", "draws")
-    values = {name: joined(lambda one, key=name: getattr(one, key)) for name in columns}
+    values = {name: joined(getattr(one, name) for one in found) for name in columns}
     return Entries("all", sum(one.blocks for one in found), rivals=rivals, **values)
 
 

@@ -69,7 +69,7 @@ def _checked(name: str, data: Path | None, training: Training) -> dict[str, Any]
 
 
 def _table(results: list[dict[str, Any]]) -> Table:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in sorted(results, key=lambda result: (not result["planted"], result["series"])):
         own = {row[0]: row for row in one["rows"] if row[1] == MODEL}
         kinds = [own[kind] for kind in ("inside", "end") if kind in own]
