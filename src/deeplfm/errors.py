@@ -22,3 +22,7 @@ class NumericalError(DeepLFMError, ValueError):
 
 class ProcessError(DeepLFMError, RuntimeError):
     """Processes that train together have lost each other; the last checkpoint is kept."""
+
+
+class FitWarning(UserWarning):
+    """The check of a fit found that a plain rival does better, or that intervals do not hold."""

@@ -35,7 +35,11 @@ def test_a_candidate_of_ones_own() -> None:
 
     def fitted(**options: Any) -> dlfm.DeepLFMRegressor:
         model = dlfm.DeepLFMRegressor(
-            dlfm.FourierDLFM(num_features=8), training, progress=False, dtype="float64"
+            dlfm.FourierDLFM(num_features=8),
+            training,
+            progress=False,
+            dtype="float64",
+            check=False,  # its shorter fit would take steps too
         )
         return model.set_params(**options).fit(t, y)
 

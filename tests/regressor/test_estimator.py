@@ -292,7 +292,7 @@ def test_cardiac_gaps_are_covered() -> None:
     """The short version of a recorded experiment: intervals in gaps are neither blind nor vague."""
     series = cardiac(300)
     training = dlfm.Training(steps=60)
-    model = dlfm.DeepLFMRegressor(dlfm.FourierDLFM(num_features=40), training)
+    model = dlfm.DeepLFMRegressor(dlfm.FourierDLFM(num_features=40), training, check=False)
     model.fit(series.times, series.training())
     lower, upper = model.predictive(series.times).interval(0.9)
     y = series.test("imputation")

@@ -21,7 +21,7 @@ def model(g: Any, recipe: Any = dlfm.FourierDLFM, **options: Any) -> Any:
     made = recipe(**{"num_layers": 1, "greens_function": g} | settings | options)
     # One step at a rate of nearly zero leaves the physics as it was given.
     training = dlfm.Training(steps=1, num_samples=1, learning_rate=1e-12)
-    return dlfm.DeepLFMRegressor(made, training, dtype="float64").fit(X, Y).fitted_
+    return dlfm.DeepLFMRegressor(made, training, dtype="float64", check=False).fit(X, Y).fitted_
 
 
 @pytest.mark.parametrize("recipe", [dlfm.FourierDLFM, dlfm.InducingDLFM])
@@ -102,7 +102,9 @@ def test_greens_functions_are_those_of_the_user(normalised: bool) -> None:
 
 def test_hidden_inputs_have_no_units() -> None:
     training = dlfm.Training(steps=1, num_samples=1)
-    deep = dlfm.DeepLFMRegressor(dlfm.FourierDLFM(num_features=5, hidden_dim=2), training)
+    deep = dlfm.DeepLFMRegressor(
+        dlfm.FourierDLFM(num_features=5, hidden_dim=2), training, check=False
+    )
     found = responses(deep.fit(X, Y).fitted_)
     assert [(one.layer, one.input, one.in_units) for one in found[2:5]] == [
         (1, "hidden 0", False), (1, "hidden 1", False), (1, "x0", True)

@@ -29,7 +29,7 @@ def fit(kind: str) -> dlfm.DeepLFMRegressor:
     y = np.stack([np.sin(2 * t), np.cos(2 * t)], 1) + 0.2 * rng.normal(size=(40, 2))
     y[rng.uniform(size=y.shape) < 0.2] = np.nan
     recipe, training = dlfm.MarkovDLFM(**KINDS[kind]), dlfm.Training(steps=4)
-    return dlfm.DeepLFMRegressor(recipe, training, progress=False).fit(t, y)
+    return dlfm.DeepLFMRegressor(recipe, training, progress=False, check=False).fit(t, y)
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -88,7 +88,7 @@ def test_panels_and_known_inputs_are_saved(tmp_path: Path) -> None:
     t, ids = np.tile(np.arange(20.0), 2), np.repeat(["x", "y"], 20)
     y, u = rng.normal(size=40), rng.normal(size=(40, 2))
     recipe, training = dlfm.MarkovDLFM(modes=1), dlfm.Training(steps=2)
-    model = dlfm.DeepLFMRegressor(recipe, training, progress=False)
+    model = dlfm.DeepLFMRegressor(recipe, training, progress=False, check=False)
     model.fit(t, y, series=ids, known=u).save(tmp_path)
     options: dict[str, Any] = {"series": ["x", "y"], "known": [[1.0, 2.0], [3.0, 4.0]]}
     found = dlfm.load(tmp_path).predict([21.0, 5.0], **options)

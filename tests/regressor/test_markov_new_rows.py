@@ -16,7 +16,9 @@ T = np.linspace(0, 6, 30)
 def panel() -> dlfm.DeepLFMRegressor:
     t, ids = np.tile(T, 2), np.repeat(["b", "c"], 30)
     y = np.stack([np.sin(2 * t), np.cos(2 * t)], 1)
-    model = dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(modes=2), dlfm.Training(steps=2), progress=False)
+    model = dlfm.DeepLFMRegressor(
+        dlfm.MarkovDLFM(modes=2), dlfm.Training(steps=2), progress=False, check=False
+    )
     return model.fit(t, y, known=t[:, None] > 3, series=ids)
 
 
@@ -96,7 +98,7 @@ def test_without_a_level_outputs_swing_about_zero_and_gains_are_drawn() -> None:
     answer = known_response(physics, torch.tensor(t), torch.tensor(u[:, None]), torch.tensor(t))
     y = 2 * answer[:, 0, 0].numpy() + 0.01 * np.random.default_rng(1).normal(size=120)
     recipe = dlfm.MarkovDLFM(greens_function=physics, level=False, trend="none")
-    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=60), progress=False)
+    model = dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=60), progress=False, check=False)
     model.fit(t, y, known=u)
     assert model.fitted_.scaling.target_mean.tolist() == [0.0]
     gains = model.posterior(50)["y0: gain of u0"]

@@ -29,7 +29,7 @@ def series(rows: int = 50, seed: int = 0) -> tuple[Values, Values]:
 def estimator(steps: int = 5, **recipe: Any) -> dlfm.DeepLFMRegressor:
     recipe = {"modes": 2} | recipe
     training = dlfm.Training(steps=steps)
-    return dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(**recipe), training, progress=False)
+    return dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(**recipe), training, progress=False, check=False)
 
 
 @pytest.fixture(scope="module")

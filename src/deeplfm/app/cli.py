@@ -7,22 +7,18 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
+from deeplfm.app.printing import line, show_check, show_fit, show_table
 from deeplfm.data import csv_tables as tables
 from deeplfm.errors import DeepLFMError, InputError
 from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
 from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
-
-if TYPE_CHECKING:
-    from deeplfm.paper.experiments import Table as ResultTable
-    from deeplfm.regressor.base import Fitted
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
 _RECIPES: dict[str, Callable[..., ModelSettings]] = {
@@ -71,6 +67,9 @@ def fit(
     checkpoint_every: Annotated[
         int, typer.Option(help="Steps between checkpoints.")
     ] = Training.checkpoint_every,
+    check: Annotated[
+        bool, typer.Option(help="Hold out blocks to see how good the fit is, and say it.")
+    ] = True,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run in --out, to the same result.")
     ] = False,
@@ -88,18 +87,19 @@ def fit(
         restarts=restarts,
         checkpoint_every=checkpoint_every,
     )
-    estimator = DeepLFMRegressor(_recipe(model, hidden_dim), training, seed, device, dtype)
+    recipe = _recipe(model, hidden_dim)
+    estimator = DeepLFMRegressor(recipe, training, seed, device, dtype, check=check)
     fitted, seen, given = (tables.names_of(text) for text in (inputs, outputs, known))
     source = Source(data, fitted, seen, series or None, given)
-    console = Console()
-    ended = runs.fit_run(source, estimator, out, resume=resume, say=_line)
+    ended = runs.fit_run(source, estimator, out, resume=resume, say=line)
     if ended == "interrupted":
         raise KeyboardInterrupt
     if ended == "followed":
         return
     if estimator.__sklearn_is_fitted__():
-        _show_fit(console, estimator.fitted_)
-    _line(f"Model: {out}   next: deeplfm report {out}")
+        show_fit(estimator.fitted_)
+        show_check(estimator.check_)
+    line(f"Model: {out}   next: deeplfm report {out}")
 
 
 @app.command()
@@ -116,7 +116,7 @@ def predict(
     from deeplfm.app import runs
 
     rows = runs.predict_run(run, at, out, device)
-    _line(f"{rows} rows: {out}")
+    line(f"{rows} rows: {out}")
 
 
 @app.command()
@@ -129,7 +129,7 @@ def update(
     from deeplfm.app import runs
 
     new, total = runs.update_run(run, data, out)
-    _line(
+    line(
         f"{new:,} new row{'' if new == 1 else 's'}, {total:,} in all: {run if out is None else out}"
     )
 
@@ -148,7 +148,7 @@ def report(
 
     path = out or run / "report.html"
     runs.report_run(run, path, held_out, device)
-    _line(f"Report: {path}")
+    line(f"Report: {path}")
 
 
 @app.command()
@@ -162,7 +162,7 @@ def demo(
     from deeplfm.app.demo import demonstrate
 
     console = Console()
-    result = demonstrate(out, points, steps, seed, say=_line)
+    result = demonstrate(out, points, steps, seed, say=line)
     table = Table(title=f"gaps in cardiac signals, {result.seconds:.0f} s")
     for heading in ("model", "signal", "NMSE", "MNLL", "90 % interval covers"):
         table.add_column(heading, justify="left" if heading in ("model", "signal") else "right")
@@ -172,7 +172,7 @@ def demo(
     console.print(table)
     for kind, paths in (("Pictures", result.pictures), ("Reports", result.reports)):
         listed = ", ".join(str(path) for path in paths)
-        _line(f"{kind}: {listed}")
+        line(f"{kind}: {listed}")
 
 
 @app.command()
@@ -180,7 +180,7 @@ def reproduce(
     experiment: Annotated[
         str,
         typer.Argument(
-            help="Such as toy, physio, charis, uci or decay; a wrong name lists all of them."
+            help="Such as toy, physio, charis, uci, decay or planted; a wrong name lists all."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
@@ -202,32 +202,20 @@ def reproduce(
     if experiment == "decay":
         drawn = experiments.reproduce_decay(out)
         slow, fast = drawn["largest_distance_to_force"]
-        _line(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
-        _line(f"Picture: {drawn['figure']}")
+        line(f"distance to the force, of a range of 2: slow {slow:.3f}, fast {fast:.3f}")
+        line(f"Picture: {drawn['figure']}")
+        return
+    if experiment == "planted":
+        only = tables.names_of(datasets)
+        show_table(experiments.reproduce_planted(out, data, names=only, smoke=smoke, say=line))
         return
     names = (tables.names_of(text) for text in (models, datasets, seeds))
     chosen = experiments.choose(experiment, *names)
     sweep = experiments.Sweep(out, tables.names_of(device), jobs, data, smoke)
-    written = experiments.reproduce([] if report_only else chosen, experiment, sweep, _line)
+    written = experiments.reproduce([] if report_only else chosen, experiment, sweep, line)
     for table in experiments.tables(out, experiment):
-        _show_table(table)
-    _line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
-
-
-def _show_table(table: "ResultTable") -> None:
-    # Where nobody looks, lines may be as long as the table is wide.
-    console = Console() if Console().is_terminal else Console(width=240)
-    shown = Table(title=Text(table.caption))
-    for heading in table.headings:
-        shown.add_column(heading)
-    for row in table.rows:
-        shown.add_row(*row)
-    console.print(shown)
-
-
-def _line(text: str) -> None:
-    """One line as it is: names of files are not to be wrapped, nor read as markup."""
-    Console().print(text, soft_wrap=True, markup=False, highlight=False)
+        show_table(table)
+    line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
 
 
 def _recipe(name: str, hidden_dim: int | None) -> ModelSettings:
@@ -243,25 +231,6 @@ def _recipe(name: str, hidden_dim: int | None) -> ModelSettings:
             f"{hidden_dim}. Leave it out, or choose fourier or inducing."
         )
     return _RECIPES[name](hidden_dim=hidden_dim)
-
-
-def _show_fit(console: Console, fitted: "Fitted") -> None:
-    """One line per output: what was seen of it, and the noise that was found."""
-    shown = Table()
-    noise = fitted.noise()
-    for heading in ("output", "observed", "missing", *(f"noise: {name}" for name in noise)):
-        shown.add_column(heading, justify="left" if heading == "output" else "right")
-    if fitted.data is not None:
-        for k, (name, seen) in enumerate(
-            zip(fitted.output_names, fitted.data.observed.T, strict=True)
-        ):
-            counts = f"{seen.sum()}", f"{len(seen) - seen.sum()}"
-            learnt = (f"{values[k]:.3g}" for values in noise.values())
-            shown.add_row(Text(tables.shown([name])), *counts, *learnt)
-    console.print(shown)
-    history = fitted.histories[0]
-    last = f"{fitted.steps} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"
-    console.print(last)
 
 
 def main() -> None:

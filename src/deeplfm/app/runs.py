@@ -10,6 +10,7 @@ Killed at any moment the folder goes on with `--resume`, to the result of a run 
 import hashlib
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -20,12 +21,13 @@ from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored, store
-from deeplfm.errors import InputError
+from deeplfm.errors import FitWarning, InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.loading import load
 from deeplfm.regressor.markov_fitting import check_alone
+from deeplfm.regressor.markov_rehearsal import REHEARSAL
 from deeplfm.regressor.settings import to_json
 from deeplfm.training import join
 from deeplfm.training.evidence import CHECKPOINT
@@ -37,7 +39,11 @@ LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read 
 LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
-_BEGUN = ("race.json", CHECKPOINT)  # files that a training leaves at its first checkpoint
+_BEGUN = (
+    "race.json",
+    CHECKPOINT,
+    f"{REHEARSAL}/{CHECKPOINT}",
+)  # files that a training leaves at its first checkpoint
 Say = Callable[[str], None]
 
 
@@ -53,10 +59,12 @@ def fit_run(
     data = processes.share_work(lambda: _begun(source, model, out, resume, say))
     if data is not None:
         checkpoints = out / _CHECKPOINTS
-        if isinstance(data, Stored):
-            model.fit_stored(data, checkpoints=checkpoints)
-        else:
-            model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # the check is printed, its warnings too
+            if isinstance(data, Stored):
+                model.fit_stored(data, checkpoints=checkpoints)
+            else:
+                model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
         if model.fitted_.steps < model.training.steps and not model.training.held_out:
             return "interrupted"
         if processes.leads:
@@ -245,6 +253,7 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "training": to_json(model.training),
         "seed": model.seed,
         "dtype": model.dtype,
+        "check": model.check,
         "device": checked_device(model.device),  # each has random numbers of its own
     }
 

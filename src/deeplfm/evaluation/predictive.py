@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from deeplfm.errors import InputError
 from deeplfm.evaluation.components import ALL, Chosen, Components, moments
 from deeplfm.evaluation.families import PointComponents
+from deeplfm.evaluation.spread import about_mean, can_widen, widened, with_noise
 
 Values = NDArray[np.float64]
 
@@ -174,6 +175,28 @@ class Predictive:
             names,
             self.seed,
             observed=lambda _: observed(self.samples).select(rows, outputs),
+        )
+
+    def widened(self, factor: Values) -> "Predictive":
+        """Give the prediction with `factor` [N] times its standard deviation, about its mean.
+
+        Functions and noise take part alike. Families whose spread is no number of its own, counts
+        say, stay as they are.
+        """
+        if not can_widen(self.components):
+            return self
+        own, mean = self._observed, self.mean
+        components = widened(self.components, factor)
+        if own is None:
+            return Predictive(
+                about_mean(self.samples, mean, factor), components, self.names, self.seed
+            )
+        return Predictive(
+            lambda: about_mean(self.samples, mean, factor),
+            components,
+            self.names,
+            self.seed,
+            observed=lambda functions: with_noise(own(functions), factor),
         )
 
     def __getitem__(self, chosen: str | int | Chosen) -> "Predictive":

@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplfm.data import Dataset, Scaling
+from deeplfm.data import Dataset, Scaling, inputs_table
+from deeplfm.evaluation.check import Check
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import ModelSettings
 from deeplfm.training import Training
 
 Values = NDArray[np.float64]
 Functions = Callable[..., Values]  # of X; of a panel, of X and series
+
+_TOGETHER = 64  # draws of observations
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class Fitted(ABC):
     """A fitted model with the units it speaks in.
 
     `histories` hold what training recorded, one per member; `steps` is how many were trained;
-    `data` is what it was fitted to, where that was kept.
+    `data` is what it was fitted to, where that was kept; `check` is what it found out about itself.
     """
 
     recipe: ModelSettings
@@ -48,6 +51,7 @@ class Fitted(ABC):
     seed: int
     steps: int
     data: Dataset | None = None
+    check: Check | None = None
 
     @abstractmethod
     def draw(self, num_samples: int = 5, seed: int | None = None) -> Functions:
@@ -100,6 +104,23 @@ class Fitted(ABC):
     @abstractmethod
     def place(self) -> tuple[str, str]:
         """The device that it predicts on, and the type of its numbers."""
+
+    def together(self, X: Any, seed: int) -> Values:
+        """A few draws of observations [S, N, D] at `X`: all rows of a draw are of one function."""
+        return self.predictive(X, _TOGETHER, seed).sample_y()
+
+    def factor_at(self, X: Any) -> Values | None:
+        """How many times wider predictions at `X` are than the model says, [N]; None: not so."""
+        if self.check is None or self.check.spread.is_plain:
+            return None
+        spread, x = self.check.spread, inputs_table(X, len(self.input_names))
+        if x.shape[1] > 1:
+            return np.full(len(x), spread.inside)
+        first = float(self.scaling.input_origin[0])
+        last = first + float(self.scaling.input_scale[0])
+        if self.data is not None:
+            first, last = float(self.data.x.min()), float(self.data.x.max())
+        return spread.at(x[:, 0], first, last)
 
     @property
     def num_members(self) -> int:

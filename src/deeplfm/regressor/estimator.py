@@ -23,27 +23,29 @@ from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
+from deeplfm.regressor.checking import warn_of
 from deeplfm.regressor.devices import checked_device, checked_dtype
-from deeplfm.regressor.fitting import check_plain, fit
+from deeplfm.regressor.fitting import check_plain, fit_layers
 from deeplfm.regressor.markov_fitting import check_training, fit_markov
+from deeplfm.regressor.memories import FitMemories
 from deeplfm.regressor.nested import NestedSettings
 from deeplfm.regressor.states import StateMethods
 from deeplfm.training import Training
-from deeplfm.training.schedule import USED
 
 Values = NDArray[np.float64]
 
 
 class DeepLFMRegressor(
     StateMethods,
+    FitMemories,
     NestedSettings,
     RegressorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
     """The estimator that fits a deep latent force model to arrays, lists, tensors or pandas.
 
-    After `fit`: `fitted_` (the model itself), `history_`, `n_features_in_`, `feature_names_in_`
-    (for named columns), `output_names_`, `n_outputs_`.
+    After `fit`: `fitted_` (the model itself), `check_`, `history_`, `n_features_in_`,
+    `feature_names_in_` (for named columns), `output_names_`, `n_outputs_`.
 
     Args:
         model: the recipe, `MarkovDLFM()`, `FourierDLFM()` or `InducingDLFM()`.
@@ -52,6 +54,7 @@ class DeepLFMRegressor(
         device: "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
         dtype: "float32" or "float64".
         progress: True shows a bar where somebody looks.
+        check: True holds out blocks to see how good the fit is (`check_`), and warns if it is not.
 
     Shapes:
         X: N inputs, [N] or [N, P], in any units.
@@ -74,6 +77,7 @@ class DeepLFMRegressor(
         device: str = "auto",
         dtype: str = "float32",
         progress: bool = True,
+        check: bool = True,
     ) -> None:
         self.model = model
         self.training = training
@@ -81,6 +85,7 @@ class DeepLFMRegressor(
         self.device = device
         self.dtype = dtype
         self.progress = progress
+        self.check = check
 
     def fit(
         self,
@@ -103,7 +108,9 @@ class DeepLFMRegressor(
         self.check_settings()
         data = self.check_data(X, y, known, series)
         validate_data(self, conventions.as_columns(X), skip_check_array=True)
-        return self.with_fitted(self._fit(data, checkpoints), flat=dimensions(y) == 1)
+        fitted = self.with_fitted(self._fit(data, checkpoints), flat=dimensions(y) == 1)
+        warn_of(fitted.check_)
+        return fitted
 
     def fit_stored(
         self, data: Stored, *, checkpoints: Path | str | None = None
@@ -116,7 +123,9 @@ class DeepLFMRegressor(
         self.check_settings()
         self.n_features_in_ = len(data.input_names)
         self.feature_names_in_ = np.array(data.input_names, dtype=object)
-        return self.with_fitted(self._fit(data, checkpoints), flat=False)
+        fitted = self.with_fitted(self._fit(data, checkpoints), flat=False)
+        warn_of(fitted.check_)
+        return fitted
 
     @overload
     def predict(
@@ -219,23 +228,6 @@ class DeepLFMRegressor(
         }
         saving.save(self.fitted_, folder, settings)
 
-    @property
-    def history_(self) -> dict[str, np.ndarray]:
-        """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each.
-
-        A state-space model has log_evidence and log_prior in place of the two parts of a bound.
-        """
-        check_is_fitted(self)
-        history = dict(self.fitted_.histories[0])
-        if "backend" in history:
-            history["backend"] = np.array(USED)[history["backend"].astype(int)]
-        return history
-
-    @property
-    def data_(self) -> Dataset | None:
-        """The data that it was fitted to, where they were kept."""
-        return self._own().data
-
     def check_settings(self) -> tuple[str, torch.dtype]:
         """Give the device and type to use; it is an error if a parameter cannot be used."""
         for name, kind, example in (
@@ -282,9 +274,11 @@ class DeepLFMRegressor(
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
         settings |= {"checkpoints": folder, "device": device}
         if isinstance(self.model, Recipe):
-            return fit(data, self.model, self.training, dtype=dtype, **settings)
+            return fit_layers(
+                data, self.model, self.training, check=self.check, dtype=dtype, **settings
+            )
         if isinstance(self.model, MarkovDLFM):
-            return fit_markov(data, self.model, self.training, **settings)
+            return fit_markov(data, self.model, self.training, check=self.check, **settings)
         raise InputError(
             f"model must be a recipe of layers or of states; got {self.model!r}. "
             "Pass MarkovDLFM(), say."

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from deeplfm.data import inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation.spread import about_mean
 from deeplfm.models import DeepLFM
 from deeplfm.models.deep_lfm import DeepPath
 from deeplfm.regressor.base import Fitted, Functions, Summary
@@ -58,7 +59,9 @@ class FittedModel(Fitted):
 
         def functions(X: Any) -> Values:
             chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
-            return self.scaling.functions(np.concatenate(chunks, axis=1))
+            drawn = self.scaling.functions(np.concatenate(chunks, axis=1))
+            factor = self.factor_at(X)
+            return drawn if factor is None else about_mean(drawn, drawn.mean(0), factor)
 
         return functions
 
@@ -66,7 +69,9 @@ class FittedModel(Fitted):
         """The mixture over `num_samples` functions with the noise; the fit's seed by default."""
         draws = self._draws(num_samples, seed)
         chunks = [values for _, values in self._chunks(draws, self._inputs(X))]
-        return self._mixture(draws, np.concatenate(chunks, axis=1), seed)
+        found = self._mixture(draws, np.concatenate(chunks, axis=1), seed)
+        factor = self.factor_at(X)
+        return found if factor is None else found.widened(factor)
 
     def summary(
         self,
@@ -80,8 +85,10 @@ class FittedModel(Fitted):
         mean = np.empty((len(x), len(self.output_names)))
         std = np.empty_like(mean)
         quantiles = {level: np.empty_like(mean) for level in levels}
+        factor = self.factor_at(X)
         for rows, values in self._chunks(draws, x):
             chunk = self._mixture(draws, values, seed)
+            chunk = chunk if factor is None else chunk.widened(factor[rows])
             mean[rows], std[rows] = chunk.mean, chunk.std
             for level, column in quantiles.items():
                 column[rows] = chunk.quantile(level)
@@ -115,7 +122,9 @@ class FittedModel(Fitted):
         found = self._hidden(X, outputs, names, num_samples, seed)
         if not last:
             return found
-        samples = self.scaling.functions(found.samples)
+        samples, factor = self.scaling.functions(found.samples), self.factor_at(X)
+        if factor is not None:
+            samples = about_mean(samples, samples.mean(0), factor)
         return Predictive.without_noise(samples, names, found.seed)
 
     def function_names(self, layer: int) -> tuple[str, ...]:

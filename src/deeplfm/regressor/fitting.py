@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +18,10 @@ from torch import Tensor
 from deeplfm.data import Dataset, Scaling, fit_scaling
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
+from deeplfm.evaluation.check import Check
 from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
+from deeplfm.regressor.checking import INTERRUPTED, OFF, check_beside
 from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
 from deeplfm.training import Processes, Race, Trainer, Training, join
 from deeplfm.training.held_out import best_steps, split
@@ -62,6 +64,26 @@ def fit(
         with progress_bar(training.steps, progress and processes.leads) as shown:
             return _fit(material, recipe, training, seed, checkpoints, shown, processes)
     return _fit(material, recipe, training, seed, checkpoints, report, processes)
+
+
+def fit_layers(
+    data: Dataset | Stored,
+    recipe: Recipe,
+    training: Training,
+    *,
+    check: bool = True,
+    **settings: Any,
+) -> FittedModel:
+    """`fit`, and where it is to `check` itself, a shorter fit without some blocks beside it."""
+    fitted = fit(data, recipe, training, **settings)
+    if not check:
+        return replace(fitted, check=OFF)
+    if join(settings["device"]).size > 1:
+        return replace(fitted, check=Check.none("it was fitted by several processes."))
+    if fitted.steps < training.steps and not training.held_out:
+        return replace(fitted, check=INTERRUPTED)
+    beside = settings | {"progress": False, "checkpoints": None}
+    return check_beside(fitted, data, lambda part, fewer: fit(part, recipe, fewer, **beside))
 
 
 def check_plain(data: Dataset | Stored) -> None:

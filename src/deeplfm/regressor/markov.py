@@ -21,24 +21,27 @@ from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
 from deeplfm.evaluation import NormalComponents, PointComponents
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation.spread import about_mean
 from deeplfm.models import MarkovDLFM
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
-from deeplfm.regressor.markov_draws import Codes, posterior_functions
+from deeplfm.regressor.markov_draws import Codes, drawn_at_rows, posterior_functions
 from deeplfm.regressor.markov_gains import drawn_gains
+from deeplfm.regressor.markov_members import check_layer, drawn_members
 from deeplfm.regressor.markov_moments import components_of, smoothed_at, summarised
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
 from deeplfm.training.clock import ClockPosterior, fit_clock
-from deeplfm.training.laplace import Posterior, with_flat
+from deeplfm.training.laplace import Posterior
 from deeplfm.training.robust import noise_scale
 
 Values = NDArray[np.float64]
 
 PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
+_TOGETHER = 8, 6  # draws of the physics, and of functions of each, in draws of observations
 
 
 @final
@@ -76,7 +79,10 @@ class FittedMarkov(Fitted):
         def evaluate(X: Any, series: Any = None) -> Values:
             times, panel, _ = self._asked(X, None, series)
             found = [function(times, panel.codes) for function in functions]
-            return self.scaling.functions(np.concatenate(found))
+            drawn, factor = self.scaling.functions(np.concatenate(found)), self.factor_at(times)
+            if factor is None:
+                return drawn
+            return about_mean(drawn, self._moments(X, None, series, start)[0].mean(0), factor)
 
         return evaluate
 
@@ -93,13 +99,24 @@ class FittedMarkov(Fitted):
         start = self.seed if seed is None else seed
         mean, variance, noise = self._moments(X, known, series, start)
         own = self if known is None else replace(self, data=self._with_inputs(X, known, series))
-        return Predictive(
+        found = Predictive(
             lambda: own._functions_at(X, num_samples, start, series),
             components_of(self.model.likelihood, mean, variance, noise),
             self.output_names,
             start,
             observed=lambda functions: self.model.likelihood.components(functions, self.scaling),
         )
+        factor = self.factor_at(X)
+        return found if factor is None else found.widened(factor)
+
+    def together(self, X: Any, seed: int) -> Values:
+        """As of every model; of one series."""
+        times, panel, _ = self._asked(X, None, None)
+        record, places = self.record.beside(times, panel.codes)
+        members, count = self._members(_TOGETHER[0], seed), _TOGETHER[1]
+        drawn = drawn_at_rows(members, record, places, count, seed)
+        about = self.model.likelihood.components(self.scaling.functions(drawn), self.scaling)
+        return about.sample(seed)
 
     def summary(
         self,
@@ -112,7 +129,8 @@ class FittedMarkov(Fitted):
         series: Any = None,
     ) -> Summary:
         start = self.seed if seed is None else seed
-        return summarised(self.model.likelihood, *self._moments(X, known, series, start), levels)
+        moments = self._moments(X, known, series, start)
+        return summarised(self.model.likelihood, moments, levels, self.factor_at(X))
 
     def latent_forces(
         self,
@@ -124,17 +142,14 @@ class FittedMarkov(Fitted):
         known: Any = None,
         series: Any = None,
     ) -> Predictive:
-        _check_layer(layer)
+        check_layer(layer)
         check_count("num_samples", num_samples)
         start = self.seed if seed is None else seed
         names = self.force_names(layer)
-
         mean, variance, _ = self._smoothed(
             X, known, series, start, lambda member: self._physics(member).forces()
         )
-        least = 1e-18 * max(
-            float(variance.max(initial=0.0)), float(np.square(mean).max(initial=0.0))
-        )
+        least = 1e-18 * max(float(part.max(initial=0.0)) for part in (variance, mean**2))
         std = np.sqrt(np.maximum(variance, least or 1.0))  # rounding may have left no spread
         return Predictive(
             lambda: self._functions_at(X, num_samples, start, series, forces=True),
@@ -154,7 +169,7 @@ class FittedMarkov(Fitted):
         known: Any = None,
         series: Any = None,
     ) -> Predictive:
-        _check_layer(layer)
+        check_layer(layer)
         found = self.predictive(X, num_samples, seed, known=known, series=series)
         return Predictive.without_noise(found.samples, self.output_names, found.seed)
 
@@ -222,11 +237,7 @@ class FittedMarkov(Fitted):
 
     def _members(self, count: int, seed: int) -> list[MarkovModel]:
         """Models with drawn parameters and clocks."""
-        found = [with_flat(self.model, values) for values in self.posterior.draw(count, seed)]
-        if self._clock is not None:
-            for member, clock in zip(found, self._clock.draw(count, seed), strict=True):
-                member.clock = clock
-        return found
+        return drawn_members(self.model, self.posterior, self._clock, count, seed)
 
     def _asked(self, X: Any, known: Any, series: Any) -> tuple[Values, Panel, Dataset]:
         """Times and series that are asked for, and the data with the inputs that come with them."""
@@ -255,9 +266,7 @@ class FittedMarkov(Fitted):
         functions: Callable[[MarkovModel], Tensor] | None = None,
     ) -> tuple[Values, Values, list[MarkovModel]]:
         times, panel, data = self._asked(X, known, series)
-        record = self.record
-        if data is not self.data:
-            record = self._record_of(data)
+        record = self.record if data is self.data else self._record_of(data)
         whole, places = record.beside(times, panel.codes)
         members = self._members(max(_FEWEST, min(PHYSICS, _ROWS // len(whole.times))), seed)
         mean, variance = smoothed_at(members, whole, places, functions)
@@ -289,8 +298,3 @@ class FittedMarkov(Fitted):
         readout = self._physics(member).forces() if forces else None
         keys = (seed, number)
         return posterior_functions(member, self.record, scale, count, keys, labels, readout)
-
-
-def _check_layer(layer: int) -> None:
-    if layer != 0:
-        raise InputError(f"layer must be 0, there is one; got {layer}. Pass 0.")

@@ -6,7 +6,7 @@ The prior path is a function of time (`bridges`), and so is the correction: f at
 seed and on t alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, final
 
@@ -20,6 +20,8 @@ from deeplfm.randomness import derived_seed
 from deeplfm.statespace import Record, System, stack_blocks
 from deeplfm.statespace.bridges import PriorPaths
 from deeplfm.statespace.keyed_normals import standard_normals
+from deeplfm.statespace.row_paths import row_paths
+from deeplfm.training.robust import noise_scale
 
 Values = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -85,6 +87,30 @@ def posterior_functions(
     """
     draws = _Draws(model, record, scale, count, keys, series)
     return lambda times, codes: draws.at(times, codes, readout)
+
+
+def drawn_at_rows(
+    members: Sequence[MarkovModel], record: Record, places: Codes, count: int, seed: int
+) -> Values:
+    """`count` draws of each model at some rows of one series, [S, n, D], standardised.
+
+    Quicker than `posterior_functions`, and of the same distribution; but no functions of time.
+    """
+    cut, line, found = record.whole(), record.timeline, []
+    for number, model in enumerate(members):
+        random = np.random.default_rng(derived_seed(seed, number))
+        with torch.no_grad():
+            scale = noise_scale(model, record, cut)
+            system, rows = model.system(), model.observations(record, cut, scale=scale)
+            prior = row_paths(system, line, count, random)[None]
+            size = system.noise.sqrt().numpy()[:, None]
+            if scale is not None:
+                size = size * np.sqrt(scale.numpy())[..., None]
+            drawn = prior + size * random.standard_normal(prior.shape)
+            left = torch.tensor(cut.targets.numpy()[..., None] - drawn)
+            correction = system.corrections(rows, left, system.loadings, rows.design)
+        found.append(line.rows(prior + correction.numpy())[places])
+    return np.moveaxis(np.concatenate(found, axis=-1), -1, 0)
 
 
 @final

@@ -5,6 +5,7 @@ fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
 
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
+from deeplfm.regressor.checking import INTERRUPTED, OFF, blocks_of
 from deeplfm.regressor.markov import FittedMarkov
+from deeplfm.regressor.markov_rehearsal import REHEARSAL, Passes, Rehearsal, checked
 from deeplfm.regressor.markov_rows import record_of
 from deeplfm.training import Training, join
-from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
 from deeplfm.training.settling import settle
@@ -33,62 +35,79 @@ def fit_markov(
     checkpoints: Path | None = None,
     report: Report | None = None,
     progress: bool = True,
+    check: bool = False,
 ) -> FittedMarkov:
-    """Build, train, and find what is believed of the physics. It is fast enough for one process."""
+    """Build, train, and find what is believed of the physics. It is fast enough for one process.
+
+    With a `check` most steps see the data without some blocks; the model that they lead to is
+    scored there, and goes on from them with all rows.
+    """
     check_training(training)
     table = _all_rows(data) if isinstance(data, Stored) else data
     one_input(table.x)
     check_alone()
+    task = _Task(table, recipe, training, seed, device, checkpoints)
     if report is None:
         with progress_bar(training.steps, progress) as shown:
-            return _fit(table, recipe, training, seed, device, checkpoints, shown)
-    return _fit(table, recipe, training, seed, device, checkpoints, report)
+            return _fit(task, shown, check)
+    return _fit(task, report, check)
 
 
-def _fit(
-    data: Dataset,
-    recipe: MarkovDLFM,
-    training: Training,
-    seed: int,
-    device: str,
-    checkpoints: Path | None,
-    report: Report | None,
-) -> FittedMarkov:
+class _Task(NamedTuple):
+    """What is fitted to what, where sums are computed, and where checkpoints go."""
+
+    data: Dataset
+    recipe: MarkovDLFM
+    training: Training
+    seed: int
+    device: str
+    checkpoints: Path | None
+
+
+def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
+    data, recipe, training, seed, device, checkpoints = task
     scaling = fit_scaling(data, recipe.likelihood)
     if not recipe.level:  # outputs swing about 0: nothing is taken off
         zero = np.zeros_like(scaling.target_mean)
         scaling = replace(scaling, target_mean=zero, function_mean=zero)
     record = record_of(data, scaling.targets(data.y), False, recipe.level, device)
     record = replace(record, trend=recipe.trends(record))
-    model = recipe.build(record, torch.Generator().manual_seed(seed))
-    trainer = EvidenceTrainer(model, record, training, seed, checkpoints)
-    trainer.resume()
+    blocks, none = blocks_of(data, seed) if check else ([], OFF)
+    rehearsal = Rehearsal.of(record, training, blocks)
+    model = recipe.build(rehearsal.record, torch.Generator().manual_seed(seed))
+    passes, rehearsed = Passes(model, seed, checkpoints, report), None
     try:
-        trainer.run(training.steps, report)
+        if blocks:
+            first, before = rehearsal.first, rehearsal.before
+            rehearsed = passes.run(rehearsal.record, before, first, REHEARSAL)
+        passes.run(record, rehearsal.after, rehearsal.after.steps)
     except KeyboardInterrupt:
         # The step that was interrupted is no state to go on from: the last checkpoint is.
-        if trainer.step == 0:
+        if passes.steps == 0:
             raise
-    if trainer.exact and model.bank is None:
+        rehearsed, none = None, INTERRUPTED if check else OFF
+    if passes.exact and model.bank is None:
         settle(model, record, training.backend)
     posterior = fit_posterior(model, record, seed, training.backend)
     model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
     model.requires_grad_(False)
-    return FittedMarkov(
+    fitted = FittedMarkov(
         recipe=recipe,
         training=training,
         scaling=scaling,
         input_names=data.input_names,
         output_names=data.output_names,
-        histories=(trainer.history(),),
+        histories=(passes.history(),),
         seed=seed,
-        steps=trainer.step,
+        steps=passes.steps,
         data=data,
         model=model,
         posterior=posterior,
         trend=record.trend,
         device=device,
+        check=none,
     )
+    return fitted if rehearsed is None else checked(fitted, rehearsed, blocks)
 
 
 def check_training(training: Training) -> None:

@@ -10,8 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.evaluation import Components, NormalComponents, StudentTComponents
-from deeplfm.evaluation.predictive import Predictive
+from deeplfm.evaluation import Components, NormalComponents, Predictive, StudentTComponents
 from deeplfm.likelihoods import Likelihood, StudentT
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Summary
@@ -56,26 +55,6 @@ def smoothed_at(
     return mean, variance
 
 
-def summarised(
-    likelihood: Likelihood, mean: Values, variance: Values, noise: Values, levels: Sequence[float]
-) -> Summary:
-    """Mean, standard deviation and quantiles of a mixture, chunks of its rows side by side."""
-    shape = mean.shape[1:]
-    found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
-    size = max(1, _CHUNK // (len(mean) * shape[1]))
-
-    def fill(first: int) -> None:
-        rows = slice(first, first + size)
-        own = components_of(likelihood, mean[:, rows], variance[:, rows], noise)
-        chunk = Predictive(mean, own)
-        found.mean[rows], found.std[rows] = chunk.mean, chunk.std
-        for level, column in found.quantiles.items():
-            column[rows] = chunk.quantile(level)
-
-    side_by_side(fill, range(0, shape[0], size))
-    return found
-
-
 def components_of(
     likelihood: Likelihood, mean: Values, variance: Values, noise: Values
 ) -> Components:
@@ -86,3 +65,31 @@ def components_of(
         scale = np.sqrt(noise + factor * variance)
         return StudentTComponents(mean, scale, likelihood.degrees)
     return NormalComponents(mean, np.sqrt(variance + noise))
+
+
+def summarised(
+    likelihood: Likelihood,
+    moments: tuple[Values, Values, Values],
+    levels: Sequence[float],
+    factor: Values | None,
+) -> Summary:
+    """Mean, standard deviation and quantiles of `components_of` moments, in chunks side by side.
+
+    With a `factor` [N] the spread is so many times as wide.
+    """
+    mean, variance, noise = moments
+    shape = mean.shape[1:]
+    found = Summary(np.empty(shape), np.empty(shape), {one: np.empty(shape) for one in levels})
+    size = max(1, _CHUNK // (len(mean) * shape[1]))
+
+    def fill(first: int) -> None:
+        rows = slice(first, first + size)
+        own = mean[:, rows]
+        chunk = Predictive(own, components_of(likelihood, own, variance[:, rows], noise))
+        chunk = chunk if factor is None else chunk.widened(factor[rows])
+        found.mean[rows], found.std[rows] = chunk.mean, chunk.std
+        for level, column in found.quantiles.items():
+            column[rows] = chunk.quantile(level)
+
+    side_by_side(fill, range(0, shape[0], size))
+    return found

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, files
 from deeplfm.errors import InputError
+from deeplfm.evaluation.check import Check
 from deeplfm.models import ModelSettings, Recipe
 from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import FittedModel
@@ -49,6 +50,7 @@ def save(model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None 
         "output_names": list(model.output_names),
         "seed": model.seed,
         "steps": model.steps,
+        "check": None if model.check is None else model.check.to_json(),
         "estimator": None if estimator is None else to_json(dict(estimator)),
         **described(model),
     }
@@ -90,11 +92,22 @@ def load(folder: Path | str, device: str = "cpu") -> Fitted:
         "histories": tuple(histories),
         "seed": settings["seed"],
         "steps": settings["steps"],
+        "check": _check(settings.get("check")),
     }
     if "markov" in settings:
         return load_markov(settings["markov"], tensors, common, numbers, device)
     common["data"] = _data(folder, settings, *names)
     return _load_members(settings["members"], tensors, common, numbers, device)
+
+
+def _check(found: Any) -> Check | None:
+    try:
+        return None if found is None else Check.from_json(found)
+    except (KeyError, TypeError, ValueError):
+        raise InputError(
+            "the check of a saved model must be one of this version; got another. "
+            "Use the version of deeplfm that wrote it."
+        ) from None
 
 
 def _load_members(

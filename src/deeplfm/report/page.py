@@ -16,7 +16,7 @@ from deeplfm.errors import InputError
 from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.report import findings, sections
+from deeplfm.report import checks, findings, sections
 from deeplfm.report.charts import Axis
 from deeplfm.report.markup import Html, element, json_block, text
 from deeplfm.report.predictions import gather
@@ -78,6 +78,7 @@ def write_report(
         sections.fitted(shown, axis),
         sections.predictions(shown, axis),
         findings.physics(shown, axis),
+        checks.check(model.check_),
         findings.calibration(shown),
         findings.learning(model),
         sections.reload(path.resolve().parent if folder is None else folder, origin, shown.data),

@@ -1,6 +1,7 @@
 """EXPERIMENTS: tables and figures as data; one run is one JSON."""
 
 from deeplfm.paper.experiments.decay import reproduce_decay
+from deeplfm.paper.experiments.planted import reproduce_planted
 from deeplfm.paper.experiments.registry import Cell, cells, smoke
 from deeplfm.paper.experiments.reproduce import choose, reproduce
 from deeplfm.paper.experiments.run import run
@@ -16,6 +17,7 @@ __all__ = [
     "choose",
     "reproduce",
     "reproduce_decay",
+    "reproduce_planted",
     "run",
     "smoke",
     "tables",

@@ -55,9 +55,7 @@ class Cell:
     pictured: bool = False  # predictions are kept, for a figure
     samples: int = 200  # samples of a prediction
     source: str = ""  # the registered data set; the name of the experiment, if it is left out
-    study: Study[Any] | None = (
-        None  # of simulated sets: how it is fitted and scored, instead of tasks
-    )
+    study: Study[Any] | None = None  # how simulated sets are fitted and scored, instead of tasks
 
     @property
     def name(self) -> str:
@@ -80,7 +78,7 @@ def cells(experiment: str) -> list[Cell]:
     """All runs of `experiment`."""
     by_name = experiments()
     if experiment not in by_name:
-        names = sorted([*by_name, "decay"])
+        names = sorted([*by_name, "decay", "planted"])
         raise InputError(
             f"experiment must be one of {names}; got {experiment!r}. Choose one of them."
         )
@@ -189,7 +187,10 @@ def _starts() -> list[Cell]:
             ("imputation",),
             seed,
             DeepLFMRegressor(
-                InducingDLFM(weight_init="fitted" if seed < 10 else "prior"), training, dtype=dtype
+                InducingDLFM(weight_init="fitted" if seed < 10 else "prior"),
+                training,
+                dtype=dtype,
+                check=False,
             ),
             source=source,
         )
@@ -210,7 +211,9 @@ def _overconfidence() -> list[Cell]:
             ("imputation",),
             seed,
             DeepLFMRegressor(
-                FourierDLFM(frequencies=treatment), replace(base, steps=factor * base.steps)
+                FourierDLFM(frequencies=treatment),
+                replace(base, steps=factor * base.steps),
+                check=False,
             ),
             source="physio",
         )
