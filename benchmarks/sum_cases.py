@@ -185,9 +185,9 @@ def divergence(outputs: int, inputs: int) -> Callable[[Maker], tuple[Any, ...]]:
 
 
 def markov(
-    rows: int, outputs: int, oscillators: int, *, smooth: bool = False
+    rows: int, outputs: int, oscillators: int, *, series: int = 1, smooth: bool = False
 ) -> Callable[..., Any]:
-    """One record at even steps, all of it observed, whose physics is learnt; or smoothed."""
+    """Records at even steps, all of them observed, whose physics is learnt; or smoothed."""
 
     def make(m: Maker) -> tuple[Any, ...]:
         nothing = torch.zeros(1, 0, 0, dtype=m.dtype, device=m.device)
@@ -199,9 +199,9 @@ def markov(
             nothing[0],
             m.rand(outputs, 2 * oscillators),
             m.rand(1, 1, outputs, low=0.1),
-            m.rand(1, rows, outputs, 1, learn=False),
-            torch.zeros(1, rows, dtype=torch.int32, device=m.device),
-            torch.ones(1, rows, outputs, dtype=torch.bool, device=m.device),
+            m.rand(series, rows, outputs, 1, learn=False),
+            torch.zeros(series, rows, dtype=torch.int32, device=m.device),
+            torch.ones(series, rows, outputs, dtype=torch.bool, device=m.device),
         )
         return (*model, model[5]) if smooth else model
 
@@ -251,6 +251,14 @@ CASES: dict[str, Case] = {
     ),
     "1000 × 3, 30 oscillators, smoothed": Case(
         sums.markov_smooth, markov(1000, 3, 30, smooth=True), F64, gradients=False, devices=("cpu",)
+    ),
+    "1000 series of 100 × 3, 10 oscillators": Case(
+        sums.markov_evidence, markov(100, 3, 10, series=1000), F64, devices=("cuda",)
+    ),
+    "1000 series of 100 × 3, 10 oscillators, smoothed": Case(
+        sums.markov_smooth,
+        markov(100, 3, 10, series=1000, smooth=True),
+        *(F64, 1, {}, False, ("cuda",)),
     ),
 }
 CASES["1000 rows"].options.update(APPROXIMATE)

@@ -117,3 +117,23 @@ def test_training_goes_on_with_the_same_clock(tmp_path: Path) -> None:
     with pytest.raises(StopError):
         whole(tmp_path / "b", 9)
     assert torch.equal(whole(tmp_path / "b", None), wanted)
+
+
+def test_series_of_a_panel_have_clocks_of_their_own() -> None:
+    """One swings, one is steady, one is too short to have any."""
+    t, fast, rate = rhythm(0.03)
+    steady = rhythm(0.0, seed=1)[1]
+    short = slice(0, 20)
+    times = np.concatenate([t, t, t[short]])
+    series = np.repeat(["swings", "steady", "short"], [ROWS, ROWS, 20])
+    model = dlfm.DeepLFMRegressor(dlfm.MarkovDLFM(modes=8), dlfm.Training(steps=60), progress=False)
+    model.fit(times, np.concatenate([fast, steady, steady[short]]), series=series)
+    clock = fit_clock(model.fitted_.model, model.fitted_.record)
+    assert clock is not None
+    labels = model.fitted_.data.panel.labels
+    own = dict(zip(labels, zip(clock.mean().knots, clock.mean().faster, strict=True), strict=True))
+    assert len(own["short"][1]) == 0
+    knots, faster = own["swings"]
+    truth = np.interp((knots[1:] + knots[:-1]) / 2, t, rate)
+    assert np.corrcoef(faster, truth)[0, 1] > 0.9
+    assert own["steady"][1].std() < faster.std() / 3

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.clock import Clock
-from deeplfm.statespace.record import Record
+from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.threads import side_by_side
 
@@ -85,9 +85,7 @@ def fit_clock(fitted: MarkovModel, record: Record) -> ClockPosterior | None:
     model = copy.deepcopy(fitted)
     model.clock = None
     with torch.no_grad():
-        rows = _stretch_rows(model, record)
-        parts = [_stretches(model, record, number, rows) for number in range(record.num_series)]
-    evidence, knots = (tuple(part) for part in zip(*parts, strict=True))
+        evidence, knots = _stretches(model, record, _stretch_rows(model, record))
     if not any(len(own) for own in evidence):
         return None
     steady = sum(float(own[:, len(_GRID) // 2].sum()) for own in evidence)
@@ -110,17 +108,31 @@ def _stretch_rows(model: MarkovModel, record: Record) -> int:
 
 
 def _stretches(
-    model: MarkovModel, record: Record, number: int, length: int
-) -> tuple[Values, Values]:
-    """log p(y_w | c) of one series [W, grid], relative to the best, and its knots."""
-    own = np.flatnonzero(record.series == number)
-    order = own[np.argsort(record.times[own], kind="stable")]
+    model: MarkovModel, record: Record, length: int
+) -> tuple[tuple[Values, ...], tuple[Values, ...]]:
+    """log p(y_w | c) of every series [W, grid] and its knots; empty where a series is short."""
+    order = np.lexsort((record.times, record.series))
     seen = ~np.isnan(record.targets[order]).all(1)
-    order = order[: np.flatnonzero(seen)[-1] + 1] if seen.any() else order[:0]
-    starts = np.arange(0, len(order), length)
-    if len(starts) < _FEWEST:
-        return np.zeros((0, len(_GRID))), np.zeros(0)
-    cut = record.stretches(order, starts, length)
+    starts, knots = [], []
+    for number in range(record.num_series):
+        own = np.flatnonzero((record.series[order] == number) & seen)
+        own = np.arange(own[0], own[-1] + 1) if len(own) else own
+        first = own[::length]
+        at = record.times[order][np.append(first, own[-1:])]
+        enough = len(first) >= _FEWEST and bool((np.diff(at) > 0).all())
+        starts.append(first if enough else first[:0])
+        knots.append(at if enough else at[:0])
+    every = np.concatenate(starts)
+    if not len(every):
+        return (np.zeros((0, len(_GRID))),) * len(starts), tuple(knots)
+    found = _evidence(model, record, record.stretches(order, every, length))
+    return tuple(np.split(found, np.cumsum([len(own) for own in starts])[:-1])), tuple(knots)
+
+
+def _evidence(model: MarkovModel, record: Record, cut: Cut) -> Values:
+    """log p(y_w | c) of every stretch on the grid, [W, grid]."""
+    from scipy.interpolate import CubicSpline  # slow to import, and rarely needed
+
     rows = model.observations(record, cut, scale=noise_scale(model, record, cut))
     system = model.system()
 
@@ -129,14 +141,8 @@ def _stretches(
             moved = replace(system, frequency=system.frequency * (1 + faster))
             return np.asarray(moved.evidence(rows).numpy())
 
-    from scipy.interpolate import CubicSpline  # slow to import, and rarely needed
-
     found = np.stack(side_by_side(one, _TRIED.tolist()), 1)
-    smooth = CubicSpline(_TRIED, found, axis=1)(_GRID)
-    times = record.times[order]
-    knots = np.append(times[starts], times[-1])
-    kept = np.diff(knots) > 0  # stretches of rows at one time say nothing
-    return smooth[kept], np.append(knots[:-1][kept], knots[-1])
+    return np.asarray(CubicSpline(_TRIED, found, axis=1)(_GRID))
 
 
 def _walk(change: float) -> Values:
