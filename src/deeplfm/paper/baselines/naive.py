@@ -8,6 +8,7 @@ guess over the observed rows, horizon by horizon.
 """
 
 import math
+from abc import abstractmethod
 from typing import NamedTuple, final
 
 import numpy as np
@@ -50,15 +51,17 @@ class Naive(Baseline):
     float64 on the CPU: `device`, `dtype`, `seed` and `progress` change nothing.
     """
 
-    period: int
+    @abstractmethod
+    def _period(self) -> int:
+        """Rows from one guess to the next."""
 
     def check(self, data: Dataset) -> None:
-        check_count("period", self.period)
+        check_count("period", self._period())
         check_grid(type(self).__name__, data)
 
     def fit_state(self, task: Task, history: History) -> State:
         times, values = on_grid(task.x, task.y, task.observed)
-        errors = [spread(column, 1, 0, self.period) ** 2 for column in values.numpy().T]
+        errors = [spread(column, 1, 0, self._period()) ** 2 for column in values.numpy().T]
         history.add(float(np.mean(errors)))
         return {"x": times, "y": values}
 
@@ -69,10 +72,10 @@ class Naive(Baseline):
         for d, column in enumerate(y.T):
             spreads: dict[tuple[int, int], float] = {}
             for row, place in enumerate(places):
-                beside = neighbours(column, int(place), self.period)
+                beside = neighbours(column, int(place), self._period())
                 m, n = (0 if side is None else side[1] for side in beside)
                 if (m, n) not in spreads:
-                    spreads[m, n] = spread(column, m, n, self.period)
+                    spreads[m, n] = spread(column, m, n, self._period())
                 mean[row, d], std[row, d] = beside.guess(), spreads[m, n]
         return torch.tensor(mean[None]), torch.tensor(std[None])
 
@@ -82,8 +85,6 @@ class Naive(Baseline):
 class Interpolation(Naive):
     """Straight lines over gaps; the last value after the end, and the first before the start."""
 
-    period = 1
-
     def __init__(
         self, seed: int = 0, device: str = "auto", dtype: str = "float64", progress: bool = True
     ) -> None:
@@ -91,6 +92,9 @@ class Interpolation(Naive):
         self.device = device
         self.dtype = dtype
         self.progress = progress
+
+    def _period(self) -> int:
+        return 1
 
 
 @final
@@ -114,6 +118,9 @@ class SeasonalNaive(Naive):
         self.device = device
         self.dtype = dtype
         self.progress = progress
+
+    def _period(self) -> int:
+        return self.period
 
 
 def neighbours(column: Values, place: int, period: int) -> Neighbours:

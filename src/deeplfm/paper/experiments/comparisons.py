@@ -50,20 +50,20 @@ def general_tables(results: Results) -> list[Table]:
 
 
 def cells_of(results: Results) -> Cells:
-    """Scores by cell and model, over those runs that ours has been run on too."""
+    """Scores by cell and model, over those runs of a cell that all its models have done."""
     seen: dict[str, dict[str, dict[tuple[str, int], Metrics]]] = {}
     for result in results:
         name, kind, _ = parts_of(result["dataset"])
         of_cell = seen.setdefault(f"{name}, {kind}", {}).setdefault(result["model"], {})
         of_cell[result["dataset"], result["seed"]] = result["metrics"][TASK]
+    shared = {cell: set.intersection(*map(set, runs.values())) for cell, runs in seen.items()}
     return {
         cell: {
-            model: _scores([runs[key] for key in runs if key in by_model[OURS]])
+            model: _scores([runs[key] for key in sorted(shared[cell])])
             for model, runs in by_model.items()
-            if set(runs) & set(by_model[OURS])
         }
         for cell, by_model in seen.items()
-        if OURS in by_model
+        if OURS in by_model and shared[cell]
     }
 
 

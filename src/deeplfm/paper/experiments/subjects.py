@@ -40,6 +40,6 @@ def predictive(
     return Predictive(center, NormalComponents(center, np.sqrt(variance)), seed=long.seed)
 
 
-def _ids(rows: int, subjects: int) -> NDArray[np.str_]:
+def _ids(rows: int, subjects: int) -> list[str]:
     """The subject of every row, one subject after the other."""
-    return np.repeat([f"{k:03d}" for k in range(subjects)], rows)
+    return [f"{subject:03d}" for subject in range(subjects) for _ in range(rows)]
