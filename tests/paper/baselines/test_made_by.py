@@ -1,4 +1,4 @@
-"""The model that made the data: against a plain formula, statsmodels' smoother, and its coverage."""
+"""The model that made the data: against a plain formula, statsmodels' smoother, its coverage."""
 
 import numpy as np
 import pytest

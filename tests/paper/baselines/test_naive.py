@@ -28,7 +28,7 @@ def test_a_line_over_a_gap_and_the_last_value_after() -> None:
 
 def test_a_season_by_hand() -> None:
     """Period 4: the same phase of the last period; over a gap, between the periods beside it."""
-    y = np.array([1.0, 2, 3, 4, 2, 4, 6, 8, 3, 6, 9, 12] + [5.0, 10, 15, 20])
+    y = np.array([1.0, 2, 3, 4, 2, 4, 6, 8, 3, 6, 9, 12, 5, 10, 15, 20])
     hidden = y.copy()
     hidden[5:10] = np.nan
     model = SeasonalNaive(4, progress=False).fit(np.arange(16.0), hidden)

@@ -47,6 +47,8 @@ def test_long_periods_have_waves_and_cycles_their_own_frequency() -> None:
     assert made.freq_seasonal_periods == [30.5]
     assert "frequency.cycle" in made.param_names
     assert "damping.cycle" in made.param_names
+    assert "sigma2.trend" not in made.param_names
+    assert "sigma2.trend" in StructuralSeries()._model(seasonal()[:, None]).param_names
 
 
 def test_several_outputs_help_each_other() -> None:

@@ -1,4 +1,4 @@
-"""What the series of `general` hide: gaps, forecasts from at least ten places, every output once."""
+"""What the series of `general` hide: gaps, forecasts from ten places or more, every output once."""
 
 import numpy as np
 import pytest

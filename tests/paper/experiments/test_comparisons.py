@@ -49,7 +49,8 @@ def test_cells_are_means_over_outputs_and_runs_that_all_have() -> None:
 def test_ratios_are_geometric_means_and_coverage_is_pooled() -> None:
     rivals, _, _ = general_tables(RESULTS)
     rows = {row[0]: row[1:] for row in rivals.rows}
-    # NMSE 0.4/0.8 and 2/0.5: √(0.5 · 4); CRPS 2/2 and 2/1: √2. Coverage of ours (20·.9 + 60·.55)/80.
+    # NMSE 0.4/0.8 and 2/0.5: √(0.5 · 4); CRPS 2/2 and 2/1: √2.
+    # Coverage of ours: (20·.9 + 60·.55)/80.
     assert rows["interpolation or last value"] == ("2", "1.41", "1.41", "0.90", "0.64", "0")
     assert rows["exact GP, best kernel"][:2] == ("1", "4.00")
     assert rows["LFM, state space (ours)"] == ("2", "", "", "0.64", "0.64", "1")

@@ -1,6 +1,6 @@
 """State-space models of statsmodels (the extra `general`), for series on a regular grid with gaps.
 
-StructuralSeries  y = level with a slope + season + cycle + noise, one model per output
+StructuralSeries  y = level with a slope + season + noise, or a cycle + noise, one per output
 VectorSeries      all outputs together: a vector autoregression, or factors where outputs are many
 
 Fitted by statsmodels' own maximum likelihood; its smoother gives gaps and forecasts alike: rows
@@ -99,10 +99,11 @@ class SmoothedSeries(Baseline):
 @final
 @baseline("structural", "UnobservedComponents", on=("general",), smoke={"steps": 2})
 class StructuralSeries(SmoothedSeries):
-    """statsmodels' UnobservedComponents: a local linear trend, seasons, a cycle, noise.
+    """statsmodels' UnobservedComponents: a local linear trend and seasons, or a cycle; noise.
 
     periods: of seasons, in rows. Up to 24 rows a season has a state per phase, beyond two waves.
-    cycle:   whether a damped cycle of unknown period is added.
+    cycle:   a damped cycle of unknown period about a constant takes the place of the trend, which
+             would carry each swing on as a line.
     steps:   the most steps of L-BFGS per output.
     """
 
@@ -138,7 +139,7 @@ class StructuralSeries(SmoothedSeries):
         ]
         return UnobservedComponents(
             y[:, 0],
-            level="lltrend",
+            level="dconstant" if self.cycle else "lltrend",
             seasonal=short[0] if short else None,
             freq_seasonal=waves or None,
             cycle=self.cycle,
