@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 import deeplfm as dlfm
 from deeplfm.paper.baselines.evidence_gp import (
@@ -19,8 +20,8 @@ from deeplfm.paper.datasets.general_series import process
 T = np.arange(120.0)
 
 
-def kind_of(y: np.ndarray, **settings: float) -> int:
-    model = BestKernelGP(progress=False, **settings).fit(T, y)
+def kind_of(y: NDArray[np.float64], period: float = 0.0) -> int:
+    model = BestKernelGP(progress=False, period=period).fit(T, y)
     return round(float(model.fitted_.state["theta"][0, 0]))
 
 

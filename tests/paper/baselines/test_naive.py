@@ -68,7 +68,6 @@ def test_without_neighbours_the_mean() -> None:
     """A phase that was never seen is predicted as the mean, with the spread of the series."""
     y = wandering(12)
     y[::3] = np.nan
-    beside = neighbours(y, 3, 3)
-    assert beside == (None, None)
-    assert beside.guess() == 0
+    assert neighbours(y, 3, 3).guess() == 0
+    assert neighbours(y, 3, 3) == (None, None)
     assert spread(y, 0, 0, 3) == pytest.approx(np.nanstd(y))

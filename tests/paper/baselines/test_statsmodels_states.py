@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import deeplfm as dlfm
 from deeplfm.paper.baselines.statsmodels_states import StructuralSeries, VectorSeries
@@ -13,9 +14,11 @@ structural = pytest.importorskip("statsmodels.tsa.statespace.structural")
 T = np.arange(72.0)
 
 
-def seasonal() -> np.ndarray:
+def seasonal() -> NDArray[np.float64]:
     random = np.random.default_rng(0)
-    return 50 + T / 4 + 5 * np.sin(2 * np.pi * T / 6) + random.normal(size=72).cumsum() / 3
+    return np.asarray(
+        50 + T / 4 + 5 * np.sin(2 * np.pi * T / 6) + random.normal(size=72).cumsum() / 3
+    )
 
 
 def test_densities_are_those_of_statsmodels_own_forecast() -> None:

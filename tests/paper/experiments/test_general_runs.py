@@ -38,6 +38,14 @@ def test_simulations_have_three_seeds_and_series_one() -> None:
     assert seeds["nile-gap@50"] == {0}
 
 
+def test_ours_is_fitted_without_its_check_in_panels_too() -> None:
+    ours = [cell for cell in cells("general") if cell.model == "lfm-markov"]
+    assert {cell.panel for cell in ours} == {True, False}
+    for cell in ours:
+        assert cell.estimator.get_params()["check"] is False
+        assert smoke(cell).estimator.get_params()["check"] is False
+
+
 @pytest.mark.parametrize("record", ["nile-gap@50", "rbf-gap@90", "panel-forecast@30"])
 def test_all_models_of_a_record_run_and_have_their_rows(tmp_path: Path, record: str) -> None:
     chosen = [cell for cell in cells("general") if (cell.dataset, cell.seed) == (record, 0)]

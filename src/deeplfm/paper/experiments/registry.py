@@ -1,12 +1,11 @@
 """Every run of every experiment, as data: which model is fitted to which data, with which seed.
 
-toy            the paper's figure 3, by what its figure shows and by its printed equations
-physio, uneven tables 1 and 2 on other patients; the same with half of the observations gone
-charis, uci    tables 1 and 2 on the paper's own record; table 3
-cardiac        the embedded signals, with the default settings of both models
-starts         whether losses stay finite, from twenty starts; simulated sets are in `studies`
-overconfidence what longer training does to held-out densities, by treatment of the frequencies
-general        series without a heart in them, against what a user has at hand
+toy              the paper's figure 3, by what its figure shows and by its printed equations
+physio, uneven   tables 1 and 2 on other patients; the same with half of the observations gone
+charis, uci      tables 1 and 2 on the paper's own record; table 3
+cardiac, general the embedded signals; series without a heart in them, beside what users have
+starts           whether losses stay finite, from twenty starts; simulated sets are in `studies`
+overconfidence   what longer training does to held-out densities, by treatment of the frequencies
 """
 
 from collections.abc import Callable, Mapping
