@@ -21,6 +21,7 @@ from deeplfm.paper import baselines
 from deeplfm.paper.baselines import Baseline, History, registered_baselines
 from deeplfm.paper.baselines.exact_gp import ExactGP
 from deeplfm.paper.baselines.lag_ridge import LagRidge
+from deeplfm.paper.baselines.statsmodels_states import VectorSeries
 
 Values = NDArray[np.float64]
 REGISTERED = registered_baselines()
@@ -55,7 +56,7 @@ def test_every_class_of_the_room_is_registered() -> None:
     }
     registered = {entry.cls for entry in REGISTERED.values()}
     assert classes == {cls for cls in registered if cls.__module__.startswith("deeplfm.")}
-    assert len(classes) >= 9
+    assert len(classes) >= 15
 
 
 def test_fit_predict_save_and_load(model: Baseline, tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_scikit_learns_own_checks() -> None:
 def test_names_and_one_column(model: Baseline) -> None:
     t, y = series()
     frame = pd.DataFrame({"time": t})
-    if isinstance(model, LagRidge):
+    if isinstance(model, (LagRidge, VectorSeries)):
         with pytest.raises(dlfm.InputError, match="needs other channels"):
             model.fit(frame, y[:, 1])
         return

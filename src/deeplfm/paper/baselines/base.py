@@ -49,6 +49,7 @@ class Task:
     observed: [N, D], which targets were observed.
     seed:     the seed of the fit.
     progress: whether to show a bar.
+    scaling:  the units of the data; None where nobody said.
     """
 
     x: Tensor
@@ -56,11 +57,18 @@ class Task:
     observed: Tensor
     seed: int
     progress: bool
+    scaling: Scaling | None = None
 
     def gaps(self) -> tuple[Values, Values]:
         """Inputs [N, P] and targets [N, D] as numpy arrays, NaN where nothing was observed."""
         y = torch.where(self.observed, self.y, torch.nan)
         return self.x.double().cpu().numpy(), y.double().cpu().numpy()
+
+    def units(self) -> dict[str, Values]:
+        """Origins, means and scales by name, for a model whose numbers are in units of the data."""
+        if self.scaling is None:
+            raise InputError("the task must know the units of its data; it does not. Pass scaling.")
+        return self.scaling.arrays()
 
 
 @final
@@ -128,7 +136,7 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         observed = torch.tensor(data.observed, device=device)
         x, targets = scaling.inputs(data.x), np.nan_to_num(scaling.targets(data.y))
         numbers = [torch.tensor(v, dtype=dtype, device=device) for v in (x, targets)]
-        task = Task(numbers[0], numbers[1], observed, self.seed, self.progress)
+        task = Task(numbers[0], numbers[1], observed, self.seed, self.progress, scaling)
         state = {"x": task.x[:0]} | self.fit_state(task, history)
         names = data.input_names, data.output_names
         return self._with(Fitted(state, scaling, *names, history.arrays(), dimensions(y) == 1))

@@ -61,6 +61,7 @@ _OURS = {
             "choosing-uneven",
             "origins",
             "scored",
+            "general",
         ),
     ),
     # Starts differ most where half of the observations is gone.

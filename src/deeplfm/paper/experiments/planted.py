@@ -45,7 +45,7 @@ def reproduce_planted(
             result = _checked(name, data, Training(steps=4) if smoke else Training())
             files.save_json(path, result)
             say(f"{name}: {'warned' if result['warnings'] else 'not warned'}")
-    table = _table(load_results(out, "planted"))
+    table = planted_table(out)
     for suffix, text in (("md", markdown(table)), ("tex", latex(table))):
         files.save_text(out / "tables" / f"{table.name}.{suffix}", text)
     return table
@@ -69,7 +69,9 @@ def _checked(name: str, data: Path | None, training: Training) -> dict[str, Any]
     }
 
 
-def _table(results: list[dict[str, Any]]) -> Table:
+def planted_table(out: Path) -> Table:
+    """The table of all results under `out`: what each check said, the planted failures first."""
+    results = load_results(out, "planted")
     rows: list[tuple[str, ...]] = []
     for one in sorted(results, key=lambda result: (not result["planted"], result["series"])):
         own = {row[0]: row for row in one["rows"] if row[1] == MODEL}

@@ -26,7 +26,7 @@ def curve(estimator: Estimator) -> dict[str, list[float]]:
 def versions() -> dict[str, str]:
     """The versions of Python and of the packages that results depend on."""
     found = {"python": sys.version.split()[0]}
-    for name in ("deeplfm", "torch", "numpy", "scipy", "gpytorch"):
+    for name in ("deeplfm", "torch", "numpy", "scipy", "gpytorch", "statsmodels"):
         try:
             found[name] = version(name)
         except PackageNotFoundError:  # run from a source tree

@@ -1,11 +1,11 @@
 """Every run of every experiment, as data: which model is fitted to which data, with which seed.
 
-toy            the paper's figure 3, by what its figure shows and by its printed equations
-physio, uneven tables 1 and 2 on other patients; the same with half of the observations gone
-charis, uci    tables 1 and 2 on the paper's own record; table 3
-cardiac        the embedded signals, with the default settings of both models
-starts         whether losses stay finite, from twenty starts; simulated sets are in `studies`
-overconfidence what longer training does to held-out densities, by treatment of the frequencies
+toy              the paper's figure 3, by what its figure shows and by its printed equations
+physio, uneven   tables 1 and 2 on other patients; the same with half of the observations gone
+charis, uci      tables 1 and 2 on the paper's own record; table 3
+cardiac, general the embedded signals; series without a heart in them, beside what users have
+starts           whether losses stay finite, from twenty starts; simulated sets are in `studies`
+overconfidence   what longer training does to held-out densities, by treatment of the frequencies
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +17,7 @@ from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, InducingDLFM
 from deeplfm.paper.datasets.physio import RECORDS
 from deeplfm.paper.datasets.registry import RegisteredDataSet, registered_data_sets
+from deeplfm.paper.experiments.general import general_fits
 from deeplfm.paper.experiments.models import (
     OURS,
     PAPER,
@@ -56,6 +57,7 @@ class Cell:
     samples: int = 200  # samples of a prediction
     source: str = ""  # the registered data set; the name of the experiment, if it is left out
     study: Study[Any] | None = None  # how simulated sets are fitted and scored, instead of tasks
+    panel: bool = False  # outputs are subjects of one system
 
     @property
     def name(self) -> str:
@@ -224,6 +226,21 @@ def _overconfidence() -> list[Cell]:
     ]
 
 
+def _general() -> list[Cell]:
+    return [
+        Cell(
+            "general",
+            fit.model,
+            fit.record,
+            registered_data_sets()["general"].tasks,
+            fit.seed,
+            make(fit.model, **fit.settings),
+            panel=fit.panel,
+        )
+        for fit in general_fits()
+    ]
+
+
 _OF_THE_PAPER: dict[str, Callable[[], list[Cell]]] = {
     "toy": _toy,
     "physio": partial(_series, "physio", RECORDS),
@@ -233,4 +250,5 @@ _OF_THE_PAPER: dict[str, Callable[[], list[Cell]]] = {
     "cardiac": partial(_both_tasks, "cardiac", {}),
     "starts": _starts,
     "overconfidence": _overconfidence,
+    "general": _general,
 }

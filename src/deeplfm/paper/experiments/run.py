@@ -15,6 +15,7 @@ from deeplfm.evaluation.predictive import Predictive
 from deeplfm.paper.experiments import provenance
 from deeplfm.paper.experiments.models import Estimator
 from deeplfm.paper.experiments.registry import Cell
+from deeplfm.paper.experiments.subjects import fit, predictive
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.settings import to_json
 
@@ -92,21 +93,24 @@ def _fit_and_score(
         return seconds, cell.study.score(estimator, simulated)
     observations = observations_of(cell, data)
     started = time.perf_counter()
-    estimator.fit(observations.inputs, observations.training(*cell.tasks))
+    fit(estimator, observations.inputs, observations.training(*cell.tasks), cell.panel)
     seconds = time.perf_counter() - started
-    return seconds, {
-        task: _score(estimator, observations, task, cell.samples) for task in cell.tasks
-    }
+    return seconds, {task: _score(estimator, observations, task, cell) for task in cell.tasks}
 
 
 def _score(
-    estimator: Estimator, observations: Observations, task: str, samples: int
+    estimator: Estimator, observations: Observations, task: str, cell: Cell
 ) -> dict[str, Any]:
-    """All scores per output, in the units of the data; those of series are standardised."""
+    """All scores per output that the task hides, in the units of the data.
+
+    Those of the paper's series are standardised.
+    """
     y = observations.test(task)
-    rows = np.asarray(~np.isnan(y).all(1))
-    y = y[rows]
-    p = estimator.predictive(observations.inputs[rows], num_samples=samples)
+    rows, outputs = (np.asarray(~np.isnan(y).all(axis)) for axis in (1, 0))
+    y = y[rows][:, outputs]
+    subjects = len(outputs) if cell.panel else None
+    p = predictive(estimator, observations.inputs[rows], cell.samples, subjects)
+    p = p if outputs.all() else p.select(outputs=outputs)
     scores = {
         "nmse": metrics.nmse(y, p.mean),
         "rmse": metrics.rmse(y, p.mean),
@@ -115,13 +119,15 @@ def _score(
         "coverage_50": metrics.coverage(y, p, 0.5),
         "coverage_90": metrics.coverage(y, p, 0.9),
         "coverage_95": metrics.coverage(y, p, 0.95),
+        "points": (~np.isnan(y)).sum(0),
+        "training_std": np.nanstd(observations.training(task), axis=0)[outputs],
     }
     if rows[-1] and len(y) <= _AHEAD:  # a forecast: how sure it is depends on how far it goes
         lower, upper = p.interval(0.9)
         scores["inside_90"] = ((y > lower) & (y < upper)).astype(int)
     truth = getattr(observations, "truth", None)
     if truth is not None:
-        hidden_truth = np.where(observations.tests[task], truth, np.nan)[rows]
+        hidden_truth = np.where(observations.tests[task], truth, np.nan)[rows][:, outputs]
         scores["rmse_true"] = metrics.rmse(hidden_truth, p.mean)
     return {name: values.tolist() for name, values in scores.items()}
 
