@@ -23,6 +23,7 @@ from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored, store
 from deeplfm.errors import FitWarning, InputError
 from deeplfm.models import MarkovDLFM
+from deeplfm.regressor.checking import INTERRUPTED
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.loading import load
@@ -65,7 +66,8 @@ def fit_run(
                 model.fit_stored(data, checkpoints=checkpoints)
             else:
                 model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
-        if model.fitted_.steps < model.training.steps and not model.training.held_out:
+        stopped = model.fitted_.steps < model.training.steps and not model.training.held_out
+        if stopped or model.check_ == INTERRUPTED:
             return "interrupted"
         if processes.leads:
             model.save(out)

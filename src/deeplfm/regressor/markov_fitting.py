@@ -3,6 +3,7 @@
 fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
 """
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.checking import INTERRUPTED, OFF, blocks_of
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.regressor.markov_rehearsal import REHEARSAL, Passes, Rehearsal, checked
+from deeplfm.regressor.markov_rehearsal import SHARE, Passes, Rehearsal, checked
 from deeplfm.regressor.markov_rows import record_of
 from deeplfm.training import Training, join
 from deeplfm.training.laplace import fit_posterior
@@ -73,20 +74,15 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
     record = record_of(data, scaling.targets(data.y), False, recipe.level, device)
     record = replace(record, trend=recipe.trends(record))
     blocks, none = blocks_of(data, seed) if check else ([], OFF)
-    rehearsal = Rehearsal.of(record, training, blocks)
-    model = recipe.build(rehearsal.record, torch.Generator().manual_seed(seed))
-    passes, rehearsed = Passes(model, seed, checkpoints, report), None
-    try:
-        if blocks:
-            first, before = rehearsal.first, rehearsal.before
-            rehearsed = passes.run(rehearsal.record, before, first, REHEARSAL)
-        passes.run(record, rehearsal.after, rehearsal.after.steps)
-    except KeyboardInterrupt:
-        # The step that was interrupted is no state to go on from: the last checkpoint is.
-        if passes.steps == 0:
-            raise
-        rehearsed, none = None, INTERRUPTED if check else OFF
-    if passes.exact and model.bank is None:
+    model = recipe.build(record, torch.Generator().manual_seed(seed))
+    start, rehearsed = copy.deepcopy(model), None
+    passes = Passes(seed, checkpoints, report, 1 / (1 + SHARE) if blocks else 1.0)
+    trainer = passes.run(model, record, training)
+    if blocks and trainer.step == training.steps:
+        rehearsed = passes.rehearse(start, Rehearsal.of(record, training, blocks))
+    if blocks and rehearsed is None:
+        none = INTERRUPTED
+    if trainer.exact and model.bank is None:
         settle(model, record, training.backend)
     posterior = fit_posterior(model, record, seed, training.backend)
     model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
@@ -97,9 +93,9 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
         scaling=scaling,
         input_names=data.input_names,
         output_names=data.output_names,
-        histories=(passes.history(),),
+        histories=(trainer.history(),),
         seed=seed,
-        steps=passes.steps,
+        steps=trainer.step,
         data=data,
         model=model,
         posterior=posterior,

@@ -1,12 +1,12 @@
-"""A check on the way: most steps of a state-space model without blocks, the others with all rows.
+"""A check beside a fit: a copy of its start is trained without some blocks, and scored on them.
 
-    rows without blocks ─► parameters, scored on the blocks ─► steps with all rows ─► posterior
+    start ─┬─► the fit itself: all steps with all rows ─► posterior
+           └─► rehearsal: some steps without the blocks ─► parameters, scored on the blocks
 
-So a checked fit has no more steps than another. What is believed about the parameters is found
-once, at the end, and taken to be as wide about those that are scored.
+So a check changes nothing of the fit. What is believed about the parameters is found once, for the
+fit, and taken to be as wide about those that are scored; the start has seen the blocks.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import final
@@ -28,86 +28,67 @@ from deeplfm.training.progress import Report
 Values = NDArray[np.float64]
 
 REHEARSAL = "rehearsal"  # folder of its checkpoints, in that of the others
-_AFTER = 0.25  # share of the steps that see all rows
-_SLOWER = 0.5  # their rate: they start near the end
+SHARE = 0.6  # of the steps of a fit, in its rehearsal
 _CONTEXT, _WHOLE = 300, 4000  # rows beside a block that it is scored with, where there are more
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """The record without blocks, and how the steps are shared out: before and after."""
+    """The record without blocks, and a shorter training."""
 
     record: Record
-    before: Training
-    after: Training
-    first: int = 0  # steps before; there may be none
+    training: Training
 
     @classmethod
     def of(cls, record: Record, training: Training, blocks: list[HeldBlock]) -> "Rehearsal":
-        """Hide the blocks; without any all steps come after."""
-        if not blocks:
-            return cls(record, training, training)
+        """Hide the blocks."""
         shape = record.targets.shape[0], record.num_outputs
         left = np.where(hidden_by(blocks, shape), np.nan, record.targets)
-        steps = max(1, round(_AFTER * training.steps))
-        rate = _SLOWER * training.learning_rate
-        first = training.steps - steps
-        return cls(
-            replace(record, targets=left),
-            replace(training, steps=max(1, first)),
-            replace(training, steps=steps, learning_rate=rate),
-            first,
-        )
+        steps = max(1, round(SHARE * training.steps))
+        return cls(replace(record, targets=left), replace(training, steps=steps))
 
 
 @final
 class Passes:
-    """Trainings of one model, one after the other, each with checkpoints of its own."""
+    """Trainings one after the other, each with checkpoints of its own; one bar shows them all."""
 
     def __init__(
-        self, model: MarkovModel, seed: int, checkpoints: Path | None, report: Report | None
+        self, seed: int, checkpoints: Path | None, report: Report | None, share: float
     ) -> None:
-        self._model, self._seed, self._folder, self._report = model, seed, checkpoints, report
-        self._trainers: list[EvidenceTrainer] = []
+        self._seed, self._folder, self._report = seed, checkpoints, report
+        self._share, self._before = share, 0  # how far the bar goes with a step
 
-    @property
-    def steps(self) -> int:
-        """How many steps were taken in all."""
-        return sum(trainer.step for trainer in self._trainers)
+    def rehearse(self, model: MarkovModel, rehearsal: Rehearsal) -> Tensor | None:
+        """The parameters that a rehearsal leads a copy of the start to; None if interrupted."""
+        trainer = self.run(model, rehearsal.record, rehearsal.training, REHEARSAL)
+        done = trainer.step == rehearsal.training.steps
+        return flat_parameters(model).clone() if done else None
 
-    @property
-    def exact(self) -> bool:
-        """Whether every step of the last training sees all rows."""
-        return self._trainers[-1].exact
+    def run(
+        self, model: MarkovModel, record: Record, training: Training, name: str = ""
+    ) -> EvidenceTrainer:
+        """Train on a record, from the checkpoint in the folder `name` if there is one.
 
-    def run(self, record: Record, training: Training, until: int, name: str = "") -> Tensor:
-        """Train on a record up to a step, from the checkpoint in the folder `name` if there is one.
-
-        Gives the parameters that it leads to.
+        An interruption gives what was reached; of a fit it must be a step or more.
         """
         folder = None if self._folder is None else self._folder / name
-        trainer = EvidenceTrainer(self._model, record, training, self._seed, folder)
-        before = self.steps
-        self._trainers.append(trainer)
+        trainer = EvidenceTrainer(model, record, training, self._seed, folder)
         trainer.resume()
-        trainer.run(until, self._reporting(before))
-        return flat_parameters(self._model).clone()
+        try:
+            trainer.run(training.steps, self._reporting())
+        except KeyboardInterrupt:
+            # The step that was interrupted is no state to go on from: the last checkpoint is.
+            if trainer.step == 0 and name != REHEARSAL:
+                raise
+        self._before += training.steps
+        return trainer
 
-    def history(self) -> Mapping[str, Values]:
-        """One entry per step of all trainings; steps and seconds go on from one to the next."""
-        first, *others = (dict(trainer.history()) for trainer in self._trainers)
-        for other in others:
-            for name in ("step", "seconds"):
-                other[name] = other[name] + (first[name][-1] if len(first[name]) else 0.0)
-            first = {name: np.concatenate([first[name], other[name]]) for name in first}
-        return first
-
-    def _reporting(self, before: int) -> Report | None:
-        report = self._report
-        if report is None or not before:
+    def _reporting(self) -> Report | None:
+        report, before, share = self._report, self._before, self._share
+        if report is None or share == 1:
             return report
-        return lambda step, loss: report(before + step, loss)
+        return lambda step, loss: report(round(share * (before + step)), loss)
 
 
 def checked(fitted: FittedMarkov, rehearsed: Tensor, blocks: list[HeldBlock]) -> FittedMarkov:
