@@ -31,7 +31,11 @@ class HiddenForce(Study[Springs]):
 
     def estimators(self) -> dict[str, DeepLFMRegressor]:
         template = SecondOrder(damping=0.5, frequency=1.5)
-        return {"springs": DeepLFMRegressor(MarkovDLFM(greens_function=template, level=False))}
+        return {
+            "springs": DeepLFMRegressor(
+                MarkovDLFM(greens_function=template, level=False), check=False
+            )
+        }
 
     def load(self, system: str, seed: int) -> Springs:
         return springs(seed)
