@@ -159,7 +159,8 @@ def test_a_large_file_makes_the_run_of_a_small_one(
     first, second = dlfm.load(one), dlfm.load(two)
     np.testing.assert_array_equal(first.history_["loss"], second.history_["loss"])
     at = pd.DataFrame({"t": [3.0, 400.0]})
-    np.testing.assert_array_equal(first.predict(at), second.predict(at))
+    # One has a check, which widens a mixture about its mean: rounding may move that.
+    np.testing.assert_allclose(first.predict(at), second.predict(at), rtol=1e-12)
     assert (one / "run.json").read_text() == (two / "run.json").read_text()
 
 

@@ -203,22 +203,22 @@ def _against(entries: Entries, rival: Values) -> tuple[float, float]:
 
 
 def _misfit(entries: Entries, size: _Size) -> list[str]:
-    """That intervals are far too narrow or too wide, as the part of a sentence."""
+    """That intervals are far too narrow, as the part of a sentence."""
     factor, covers = math.exp(size.log), float(entries.inside.mean())
     where = _where(entries.kind)
     if factor > _NARROW and size.surprise > _MISFIT and covers < LEVEL:
         return [f"its 90 % intervals cover {100 * covers:.0f} % of {where}"]
-    if factor < _WIDE and size.surprise < -_MISFIT:
-        return [f"its 90 % intervals are {1 / factor:.2g} times too wide in {where}"]
     return []
 
 
 def _misfit_of_all(found: Sequence[Entries]) -> list[str]:
-    """That intervals are too narrow everywhere, where no kind of block alone could say it."""
+    """That intervals are too narrow, where no kind of block alone could say it, or too wide."""
     size, covers = _size(found), float(np.concatenate([one.inside for one in found]).mean())
     narrow = len(found) > 1 and math.exp(size.log) > _NARROW_ALL
     if narrow and size.surprise > _MISFIT and covers < LEVEL:
         return [f"its 90 % intervals cover {100 * covers:.0f} % of all held-out values"]
+    if math.exp(size.log) < _WIDE and size.surprise < -_MISFIT:
+        return [f"its 90 % intervals are {math.exp(-size.log):.2g} times too wide"]
     return []
 
 
