@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from deeplfm.statespace import IntegratedWalk, System, stack_blocks
+from deeplfm.statespace.clock import Clock
 from deeplfm.statespace.row_paths import row_paths
 from deeplfm.statespace.timeline import order_in_time
 
@@ -34,6 +35,20 @@ def test_oscillators_have_their_covariance_at_uneven_times() -> None:
     for one, other, (d, e) in ((first, first, (0, 0)), (first, second, (0, 1))):
         expected = np.real(a[d].conj() * a[e] * np.exp(rate)).sum(-1)
         np.testing.assert_allclose(one @ other.T / COUNT, expected, atol=0.06)
+
+
+def test_oscillators_turn_by_their_clock() -> None:
+    """As in `bridges`: e^{-λτ} cos ω(τ + what the clock gained)."""
+    clock = Clock((np.array([0.0, 1.0, 3.0]),), (np.array([0.3, -0.2]),))
+    loadings = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
+    system = System(tensor(0.2), tensor(4.0), None, loadings, tensor(1.0))
+    faster = torch.from_numpy(clock.of_steps(TIMES, 0))[None]
+    random = np.random.default_rng(0)
+    paths = row_paths(system, order_in_time(TIMES), COUNT, random, faster)[:, 0]
+    ahead, apart = TIMES + clock.ahead(TIMES, 0), np.abs(TIMES[:, None] - TIMES)
+    expected = np.exp(-0.2 * apart) * np.cos(4.0 * (ahead[:, None] - ahead))
+    # A product of two standard normals has a variance of at most 2.
+    assert np.abs(paths @ paths.T / COUNT - expected).max() < 5 * np.sqrt(2 / COUNT)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-9])

@@ -110,7 +110,7 @@ class FittedMarkov(Fitted):
         return found if factor is None else found.widened(factor)
 
     def together(self, X: Any, seed: int) -> Values:
-        """As of every model; of one series."""
+        """Draw observations at rows of one series together, as every fitted model can."""
         times, panel, _ = self._asked(X, None, None)
         record, places = self.record.beside(times, panel.codes)
         members, count = self._members(_TOGETHER[0], seed), _TOGETHER[1]

@@ -102,7 +102,7 @@ def drawn_at_rows(
         with torch.no_grad():
             scale = noise_scale(model, record, cut)
             system, rows = model.system(), model.observations(record, cut, scale=scale)
-            prior = row_paths(system, line, count, random)[None]
+            prior = row_paths(system, line, count, random, rows.faster)[None]
             size = system.noise.sqrt().numpy()[:, None]
             if scale is not None:
                 size = size * np.sqrt(scale.numpy())[..., None]

@@ -23,7 +23,6 @@ from deeplfm.regressor.markov_rows import record_of
 from deeplfm.training import Training, join
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
-from deeplfm.training.settling import settle
 
 
 def fit_markov(
@@ -40,8 +39,8 @@ def fit_markov(
 ) -> FittedMarkov:
     """Build, train, and find what is believed of the physics. It is fast enough for one process.
 
-    With a `check` most steps see the data without some blocks; the model that they lead to is
-    scored there, and goes on from them with all rows.
+    With a `check` a copy of the start is trained without some blocks after the fit, and scored
+    there.
     """
     check_training(training)
     table = _all_rows(data) if isinstance(data, Stored) else data
@@ -82,8 +81,6 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
         rehearsed = passes.rehearse(start, Rehearsal.of(record, training, blocks))
     if blocks and rehearsed is None:
         none = INTERRUPTED
-    if trainer.exact and model.bank is None:
-        settle(model, record, training.backend)
     posterior = fit_posterior(model, record, seed, training.backend)
     model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
     model.requires_grad_(False)

@@ -24,6 +24,7 @@ from deeplfm.training import Training
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import Posterior, flat_parameters, with_flat
 from deeplfm.training.progress import Report
+from deeplfm.training.settling import settle
 
 Values = NDArray[np.float64]
 
@@ -82,6 +83,8 @@ class Passes:
             if trainer.step == 0 and name != REHEARSAL:
                 raise
         self._before += training.steps
+        if trainer.exact and model.bank is None:
+            settle(model, record, training.backend)
         return trainer
 
     def _reporting(self) -> Report | None:

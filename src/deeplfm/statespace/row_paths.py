@@ -17,14 +17,21 @@ _CHUNK = 2**21  # random numbers that are held at a time
 
 
 def row_paths(
-    system: System, timeline: Timeline, count: int, random: np.random.Generator
+    system: System,
+    timeline: Timeline,
+    count: int,
+    random: np.random.Generator,
+    faster: Float[torch.Tensor, "B N"] | None = None,
 ) -> Float[np.ndarray, "N D S"]:
-    """`count` draws of all outputs at the rows of the first series of a timeline, without noise."""
+    """`count` draws of all outputs at the rows of the first series of a timeline, without noise.
+
+    faster: how much faster the clock of the oscillators runs on the step to each row.
+    """
     with torch.no_grad():
-        decay, turn, phi, diffusion, start = (
-            part.numpy() for part in system.moves(timeline.steps, timeline.early)
+        decay, turn, phi, diffusion, start, step = (
+            part.numpy() for part in system.moves_between(timeline, faster)
         )
-    which, (outputs, states) = timeline.step[0].numpy(), system.loadings.shape
+    which, (outputs, states) = step[0], system.loadings.shape
     modes = decay.shape[1]
     wave = np.exp(-decay + 1j * turn)  # [T, K]
     fresh = np.sqrt(-np.expm1(-2 * decay))
@@ -37,12 +44,12 @@ def row_paths(
         noise = random.standard_normal((min(size, len(which) - first), states, count))
         for k, drawn in enumerate(noise, start=first):
             wind, push = drawn[:modes] + 1j * drawn[modes : 2 * modes], drawn[2 * modes :]
-            step = which[k]
+            at = which[k]
             if z is None or w is None:
                 z, w = wind, _roots(start[None])[0] @ push
             else:
-                z = wave[step][:, None] * z + fresh[step][:, None] * wind
-                w = phi[step] @ w + roots[step] @ push
+                z = wave[at][:, None] * z + fresh[at][:, None] * wind
+                w = phi[at] @ w + roots[at] @ push
             found[k] = loadings @ np.concatenate([z.real, z.imag, w])
     return found
 

@@ -149,16 +149,22 @@ class System:
             phi, noise = (torch.where(early[:, None, None], *pair) for pair in parts)
         return decay, turn, phi, noise, self.block.start()
 
+    def moves_between(
+        self, line: Timeline, faster: Float[Tensor, "B N"] | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """`moves` of the rows of a timeline by their clock, and which of them leads to each row."""
+        steps, step, early, own = line.steps, line.step, line.early, None
+        if faster is not None:
+            which, own, step = _distinct(line.step, faster)
+            steps, early = steps[which], None if early is None else early[which]
+        return *self.moves(steps.to(self.loadings), early, own), step
+
     def _model(self, rows: Observations) -> list[Tensor]:
         line = rows.timeline
         noise = self.noise.expand(1, 1, -1)
         noise = noise if rows.scale is None else noise * rows.scale
-        steps, step, early, faster = line.steps, line.step, line.early, None
-        if rows.faster is not None:
-            which, faster, step = _distinct(line.step, rows.faster)
-            steps, early = steps[which], None if early is None else early[which]
-        own = [*self.moves(steps.to(self.loadings), early, faster), self.loadings, noise]
-        return [*own, rows.columns, step, rows.observed]
+        *moves, step = self.moves_between(line, rows.faster)
+        return [*moves, self.loadings, noise, rows.columns, step, rows.observed]
 
 
 def _distinct(

@@ -148,7 +148,7 @@ class Job:
 
     @property
     def warps(self) -> int:
-        """Of a program: as many as share its matrices well."""
+        """The warps of a program: as many as share its matrices well."""
         return {8: 1, 16: 2, 32: 4}.get(self.KP, 8)
 
     def windows(self) -> int:

@@ -108,7 +108,7 @@ def inner(ax, ay, aw, bx, by, bw):
 @triton.jit
 @no_type_check
 def inners(v, x, y, w):
-    """Of each of C vectors with one, [CP]."""
+    """The inner products of each of C vectors with one, [CP]."""
     return tl.sum(v[0] * x[None, :] + v[1] * y[None, :], 1) + tl.sum(v[2] * w[None, :], 1)
 
 
