@@ -70,11 +70,13 @@ def test_where_steps_lead_down_it_stays(ends: bool, monkeypatch: pytest.MonkeyPa
 def test_physics_of_the_user_is_settled_and_a_bank_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     settled: list[MarkovModel] = []
     monkeypatch.setattr(
-        "deeplfm.regressor.markov_fitting.settle", lambda model, *_: settled.append(model)
+        "deeplfm.regressor.markov_rehearsal.settle", lambda model, *_: settled.append(model)
     )
     t = np.linspace(0, 5, 40)
     for recipe in (dlfm.MarkovDLFM(modes=2), dlfm.MarkovDLFM(greens_function=dlfm.FirstOrder(1.0))):
-        dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=2), progress=False).fit(t, np.sin(t))
+        dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=2), check=False, progress=False).fit(
+            t, np.sin(t)
+        )
     assert [model.bank for model in settled] == [None]
 
 
