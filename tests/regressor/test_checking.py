@@ -168,9 +168,11 @@ def test_held_out_rows_do_not_reach_the_steps_of_a_rehearsal(
     """It is a shorter training of the same start, without the blocks; of the last rows, too."""
     seen, rehearse = list[Rehearsal](), Passes.rehearse
 
-    def kept(self: Passes, model: MarkovModel, rehearsal: Rehearsal) -> torch.Tensor | None:
+    def kept(
+        self: Passes, model: MarkovModel, rehearsal: Rehearsal, directions: torch.Tensor | None
+    ) -> Rehearsed | None:
         seen.append(rehearsal)
-        return rehearse(self, model, rehearsal)
+        return rehearse(self, model, rehearsal, directions)
 
     monkeypatch.setattr(Passes, "rehearse", kept)
     estimator().fit(*louder())

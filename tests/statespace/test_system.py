@@ -124,6 +124,42 @@ def test_evidence_is_the_restricted_likelihood(trend: bool, scaled: bool) -> Non
     assert found == pytest.approx(float(dense.with_prior(1e6)), abs=1e-4)
 
 
+def believing(rows: Observations, believed: int = 3, seed: int = 5) -> Observations:
+    """With functions at random whose weights are N(0, 1) before data come."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (*rows.design.shape[:3], believed)
+    more = torch.randn(shape, generator=generator, dtype=f64)
+    return replace(rows, design=torch.cat((rows.design, more), -1), believed=believed)
+
+
+def in_covariance(system: System, rows: Observations) -> Dense:
+    """The same with what the weights of a prior add to covariances, and flat ones as they are."""
+    dense = Dense(system, rows, system.loadings)
+    X, K = dense.X, dense.K
+    count = rows.believed
+    added = rows.design[0].reshape(-1, X.shape[1])[:, -count:]
+    dense.K = K + X[:, -count:] @ X[:, -count:].mT
+    dense.across = dense.across + added @ X[:, -count:].mT
+    dense.variance = dense.variance + added.square().sum(1)
+    dense.X, dense.used = X[:, :-count], dense.used[:-count]
+    return dense
+
+
+def test_weights_with_a_prior_are_integrated_out() -> None:
+    system, rows = some_system(3), believing(some_rows((25,), seed=3))
+    dense = in_covariance(system, rows)
+    found = float(system.evidence(rows)[0])
+    assert found == pytest.approx(float(dense.restricted()), rel=1e-10)
+    smoothed = system.smooth(rows, system.loadings, rows.design)
+    mean, variance = dense.kriging(rows.design[0].reshape(50, -1)[:, : -rows.believed])
+    np.testing.assert_allclose(smoothed.mean.reshape(-1), mean, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(smoothed.variance.reshape(-1), variance, rtol=1e-8, atol=1e-8)
+    nothing = replace(rows, design=rows.design[..., : -rows.believed], believed=0)
+    silent = torch.zeros(*nothing.design.shape[:3], 2, dtype=f64)
+    quiet = replace(nothing, design=torch.cat((nothing.design, silent), -1), believed=2)
+    np.testing.assert_allclose(system.evidence(quiet), system.evidence(nothing), rtol=1e-12)
+
+
 def test_smoothed_functions_are_those_of_universal_kriging() -> None:
     system, rows = some_system(1), some_rows((30,), seed=1)
     generator = torch.Generator().manual_seed(2)

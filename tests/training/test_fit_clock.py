@@ -86,7 +86,7 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
 
 def test_forecasts_follow_the_rate_of_now(swinging: FittedMarkov) -> None:
     """Draws are the functions that the moments are of, also by a clock."""
-    assert swinging._clock is not None
+    assert swinging._members._clock is not None
     p = swinging.predictive(np.arange(390.0, 420.0), num_samples=400)
     samples = p.samples
     sure = np.sqrt(samples.var(0) / 400)

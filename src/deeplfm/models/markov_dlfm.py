@@ -52,7 +52,8 @@ class MarkovDLFM(ModelSettings):
     times are. There is one input, the time. Numbers are float64 inside, whatever is asked for.
 
     Args:
-        num_layers: 1.
+        num_layers: 1, or 2 to try functions g_d of the phase of the strongest rhythm above it;
+            they are kept where they pay.
         modes: how many oscillators all outputs share; "auto" takes up to 40, as many as the data
             can tell, and none where a `greens_function` is given. Those that carry nothing
             switch themselves off.
@@ -92,9 +93,9 @@ class MarkovDLFM(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.num_layers != 1:
+        if self.num_layers not in (1, 2):
             raise InputError(
-                f"num_layers of a MarkovDLFM must be 1; got {self.num_layers}. "
+                f"num_layers of a MarkovDLFM must be 1 or 2; got {self.num_layers}. "
                 "Use FourierDLFM or InducingDLFM for deeper models."
             )
         whole = isinstance(self.modes, Integral) and not isinstance(self.modes, bool)

@@ -1,12 +1,13 @@
-"""The shallow Markov model: a bank of oscillators, levels, physics of the user, and the noise.
+"""The Markov model: a bank of oscillators, levels, physics of the user, a second layer, the noise.
 
-    y_d = Σ_k Re(ā_dk z_k) + level_d + Σ_q S_dq (G_d * u_q) + Σ_c gain_dc (G_d * c) + mean_d + noise
+    y_d = Σ_k Re(ā_dk z_k) + level_d + Σ_q S_dq (G_d * u_q) + Σ_c gain_dc (G_d * c) + mean_d
+          + g_d(θ) + noise,   θ the phase of a hidden rhythm
 
 Parameters are raw numbers with standard normal priors; `natural` are those that the evidence sees.
 It knows no data: a `Record` brings them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -18,6 +19,7 @@ from torch.func import functional_call
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers.driven import DrivenOutputs
 from deeplfm.layers.markov import Levels, OscillatorBank
+from deeplfm.layers.phase import PhaseLayer
 from deeplfm.likelihoods.additive import AdditiveNoise
 from deeplfm.shapes import Memory
 from deeplfm.statespace import Block, System, known_response, stack_blocks
@@ -29,6 +31,8 @@ from deeplfm.sums import Backend
 _NOISE_SPREAD = 2.0  # standard deviation of the log of the noise variance about where it starts
 
 Natural = dict[str, Tensor]
+# Mean and variance of the phase of a rhythm at rows of a record, [B, N] each.
+Rhythm = Callable[[Record, Cut], tuple[Tensor, Tensor]]
 
 
 class Raw(NamedTuple):
@@ -43,7 +47,8 @@ class Raw(NamedTuple):
 class MarkovModel(nn.Module):
     """Parts that are None are not there; `response` answers known inputs where no force drives.
 
-    The `clock` of the oscillators is steady, but for models that are drawn from a posterior.
+    The `clock` of the oscillators is steady, but for models that are drawn from a posterior. A
+    second layer, `phase`, needs the `rhythm` whose phase it is a function of.
     """
 
     def __init__(
@@ -54,12 +59,15 @@ class MarkovModel(nn.Module):
         levels: Levels | None = None,
         driven: DrivenOutputs | None = None,
         response: GreensFunction | None = None,
+        phase: PhaseLayer | None = None,
     ) -> None:
         super().__init__()
         self.num_outputs = num_outputs
         self.bank, self.levels, self.driven = bank, levels, driven
         self.response, self.likelihood = response, likelihood
+        self.phase = phase
         self.clock: Clock | None = None
+        self.rhythm: Rhythm | None = None
 
     def raw(self) -> list[Raw]:
         """All parameters that are learnt."""
@@ -111,7 +119,8 @@ class MarkovModel(nn.Module):
         """Rows of a record with the functions of unknown weight of this model."""
         design = self.design(record, cut, natural)
         rows = (cut.timeline, cut.targets, cut.observed, design, scale, record.device)
-        return Observations(*rows, self._faster(record, cut))
+        believed = 0 if self.phase is None else self.phase.count
+        return Observations(*rows, self._faster(record, cut), believed)
 
     def _faster(self, record: Record, cut: Cut) -> Float[Tensor, "B N"] | None:
         """How much faster than usual the clock runs on the step to each row."""
@@ -125,7 +134,7 @@ class MarkovModel(nn.Module):
     def design(
         self, record: Record, cut: Cut, natural: Natural | None = None
     ) -> Float[Tensor, "B N D P"]:
-        """A constant per output with a level, a line with a trend, answers to known inputs."""
+        """Constants of outputs with a level, lines with a trend, answers, functions of a phase."""
         outputs = self.num_outputs
         one = torch.eye(outputs, dtype=torch.float64).expand(*cut.times.shape, -1, -1)
         columns = [one if record.level else one[..., :0]]
@@ -136,6 +145,11 @@ class MarkovModel(nn.Module):
             answers = self._answers(record, cut, natural)  # [B, N, D, C]
             spread = torch.einsum("bndc,de->bndec", answers, torch.eye(outputs).to(answers))
             columns.append(spread.flatten(3))
+        if self.phase is not None:
+            if self.rhythm is None:
+                raise TypeError("a second layer needs a rhythm")
+            given = {} if natural is None else _part(natural, "phase")
+            columns.append(functional_call(self.phase, given, self.rhythm(record, cut)))
         return torch.cat(columns, -1)
 
     def evidence(

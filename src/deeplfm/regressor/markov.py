@@ -27,19 +27,19 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.base import Fitted, Functions, Summary
 from deeplfm.regressor.markov_draws import Codes, drawn_at_rows, posterior_functions
 from deeplfm.regressor.markov_gains import drawn_gains
-from deeplfm.regressor.markov_members import check_layer, drawn_members
+from deeplfm.regressor.markov_members import PHYSICS, Members, check_layer
 from deeplfm.regressor.markov_moments import components_of, smoothed_at, summarised
 from deeplfm.regressor.markov_physics import Physics, physics_of
 from deeplfm.regressor.markov_rows import appended, check_alike, record_of, with_later_inputs
+from deeplfm.regressor.markov_second import SecondLayer
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
-from deeplfm.training.clock import ClockPosterior, fit_clock
+from deeplfm.training.depth import Depth
 from deeplfm.training.laplace import Posterior
 from deeplfm.training.robust import noise_scale
 
 Values = NDArray[np.float64]
 
-PHYSICS = 16  # draws of the physics that a prediction averages over
 _FEWEST, _ROWS = 5, 3_000_000  # draws, at least, and rows that all of them pass over
 _TOGETHER = 8, 6  # draws of the physics, and of functions of each, in draws of observations
 
@@ -54,10 +54,17 @@ class FittedMarkov(Fitted):
     trend: bool
     data: Dataset
     device: str = "cpu"
+    second: SecondLayer | None = None
+    depth: Depth | None = None
 
     @property
     def num_parameters(self) -> int:
-        return len(self.posterior.mean)
+        return sum(raw.value.numel() for raw in self.top.raw())
+
+    @property
+    def top(self) -> MarkovModel:
+        """The model that outputs are read off: the second layer, where there is one."""
+        return self.model if self.second is None else self.second.model
 
     @property
     def place(self) -> tuple[str, str]:
@@ -73,7 +80,7 @@ class FittedMarkov(Fitted):
         start = self.seed if seed is None else seed
         functions = [
             self._functions(member, count, start, k)
-            for k, (member, count) in enumerate(self._shared_out(num_samples, start))
+            for k, (member, count) in enumerate(self._members.shared_out(num_samples, start))
         ]
 
         def evaluate(X: Any, series: Any = None) -> Values:
@@ -101,10 +108,10 @@ class FittedMarkov(Fitted):
         own = self if known is None else replace(self, data=self._with_inputs(X, known, series))
         found = Predictive(
             lambda: own._functions_at(X, num_samples, start, series),
-            components_of(self.model.likelihood, mean, variance, noise),
+            components_of(self.top.likelihood, mean, variance, noise),
             self.output_names,
             start,
-            observed=lambda functions: self.model.likelihood.components(functions, self.scaling),
+            observed=lambda functions: self.top.likelihood.components(functions, self.scaling),
         )
         factor = self.factor_at(X)
         return found if factor is None else found.widened(factor)
@@ -113,9 +120,9 @@ class FittedMarkov(Fitted):
         """Draw observations at rows of one series together, as every fitted model can."""
         times, panel, _ = self._asked(X, None, None)
         record, places = self.record.beside(times, panel.codes)
-        members, count = self._members(_TOGETHER[0], seed), _TOGETHER[1]
+        members, count = self._members.draw(_TOGETHER[0], seed), _TOGETHER[1]
         drawn = drawn_at_rows(members, record, places, count, seed)
-        about = self.model.likelihood.components(self.scaling.functions(drawn), self.scaling)
+        about = self.top.likelihood.components(self.scaling.functions(drawn), self.scaling)
         return about.sample(seed)
 
     def summary(
@@ -130,7 +137,7 @@ class FittedMarkov(Fitted):
     ) -> Summary:
         start = self.seed if seed is None else seed
         moments = self._moments(X, known, series, start)
-        return summarised(self.model.likelihood, moments, levels, self.factor_at(X))
+        return summarised(self.top.likelihood, moments, levels, self.factor_at(X))
 
     def latent_forces(
         self,
@@ -180,20 +187,20 @@ class FittedMarkov(Fitted):
         return self._physics(self.model).force_names()
 
     def noise(self) -> Mapping[str, Values]:
-        return self.model.likelihood.learnt(self.scaling)
+        return self.top.likelihood.learnt(self.scaling)
 
     def gains(self, num_samples: int, seed: int | None = None) -> dict[str, Values]:
         """Draws [n] of the gain of every known input; none of a panel: each series has its own."""
         known, start = self.data.known, self.seed if seed is None else seed
         if known is None or self.record.num_series > 1:
             return {}
-        own, names = self._members(num_samples, start), (self.output_names, known.names)
+        own, names = self._members.first(num_samples, start), (self.output_names, known.names)
         return drawn_gains(own, self.record, self.scaling, names, start)
 
     def physics(self, num_samples: int, seed: int | None = None) -> list[Physics]:
         """Draws of the physics; the first is the most probable one."""
         start = self.seed if seed is None else seed
-        members = self._members(num_samples, start) if num_samples else []
+        members = self._members.first(num_samples, start) if num_samples else []
         return [self._physics(self.model), *map(self._physics, members)]
 
     def updated(self, data: Dataset) -> "FittedMarkov":
@@ -231,13 +238,9 @@ class FittedMarkov(Fitted):
         return physics_of(member, self.scaling, *names, self._active)
 
     @cached_property
-    def _clock(self) -> ClockPosterior | None:
-        """What the rows say about the clock of the oscillators."""
-        return fit_clock(self.model, self.record)
-
-    def _members(self, count: int, seed: int) -> list[MarkovModel]:
-        """Models with drawn parameters and clocks."""
-        return drawn_members(self.model, self.posterior, self._clock, count, seed)
+    def _members(self) -> Members:
+        """Models that predictions average over."""
+        return Members(self.model, self.posterior, self.second, self.record)
 
     def _asked(self, X: Any, known: Any, series: Any) -> tuple[Values, Panel, Dataset]:
         """Times and series that are asked for, and the data with the inputs that come with them."""
@@ -268,7 +271,8 @@ class FittedMarkov(Fitted):
         times, panel, data = self._asked(X, known, series)
         record = self.record if data is self.data else self._record_of(data)
         whole, places = record.beside(times, panel.codes)
-        members = self._members(max(_FEWEST, min(PHYSICS, _ROWS // len(whole.times))), seed)
+        draw = self._members.draw if functions is None else self._members.first
+        members = draw(max(_FEWEST, min(PHYSICS, _ROWS // len(whole.times))), seed)
         mean, variance = smoothed_at(members, whole, places, functions)
         return mean, variance, members
 
@@ -279,16 +283,10 @@ class FittedMarkov(Fitted):
         times, panel, _ = self._asked(X, None, series)
         found = [
             self._functions(member, count, seed, k, forces)(times, panel.codes)
-            for k, (member, count) in enumerate(self._shared_out(num_samples, seed))
+            for k, (member, count) in enumerate(self._members.shared_out(num_samples, seed, forces))
         ]
         drawn = np.concatenate(found)
         return drawn if forces else self.scaling.functions(drawn)
-
-    def _shared_out(self, num_samples: int, seed: int) -> list[tuple[MarkovModel, int]]:
-        """Models with drawn parameters, and how many of the samples are each one's."""
-        check_count("num_samples", num_samples)
-        every = self._members(min(num_samples, PHYSICS), seed)
-        return [(member, (num_samples + k) // len(every)) for k, member in enumerate(every)]
 
     def _functions(
         self, member: MarkovModel, count: int, seed: int, number: int, forces: bool = False

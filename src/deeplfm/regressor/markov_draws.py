@@ -106,6 +106,9 @@ def drawn_at_rows(
             size = system.noise.sqrt().numpy()[:, None]
             if scale is not None:
                 size = size * np.sqrt(scale.numpy())[..., None]
+            if model.phase is not None:
+                weights = torch.tensor(random.standard_normal((model.phase.count, count)))
+                prior = prior + (rows.design[..., -len(weights) :] @ weights).numpy()
             drawn = prior + size * random.standard_normal(prior.shape)
             left = torch.tensor(cut.targets.numpy()[..., None] - drawn)
             correction = system.corrections(rows, left, system.loadings, rows.design)
@@ -133,6 +136,9 @@ class _Draws:
             _Prior(model, self._system, record, count, (*keys, number)) for number in range(series)
         ]
         self._scale = None if scale is None else record.timeline.rows(scale.numpy())
+        believed = 0 if model.phase is None else model.phase.count
+        every = np.ix_(np.arange(believed), np.arange(count))
+        self._weights = torch.tensor(standard_normals(derived_seed(*keys, series, 1), *every))
         self._left = self._residuals(derived_seed(*keys, series))
 
     def at(self, times: Values, codes: Codes, readout: Tensor | None) -> Values:
@@ -154,6 +160,8 @@ class _Draws:
                 design = design.new_zeros(()).expand(shape)
             left = torch.tensor(line.table(targets))
             found = self._system.corrections(observations, left, functions, design)
+            if readout is None:
+                found = found + self._of_weights(observations.design)
         correction = line.rows(found.numpy())[places]
         return np.moveaxis(self._prior(times, codes, readout) + correction, -1, 0)
 
@@ -166,6 +174,11 @@ class _Draws:
             found[own] = self._paths[number](times[own], readout)
         return found
 
+    def _of_weights(self, design: Tensor) -> Tensor:
+        """What weights that are drawn before data come add to all outputs."""
+        count = len(self._weights)
+        return design[..., design.shape[-1] - count :] @ self._weights
+
     def _residuals(self, seed: int) -> Values:
         record = self._record
         rows, outputs = record.targets.shape
@@ -175,4 +188,8 @@ class _Draws:
         if self._scale is not None:
             size = size * np.sqrt(self._scale)[..., None]
         drawn = self._prior(record.times, record.series) + size * noise
+        if len(self._weights):
+            with torch.no_grad():
+                added = self._of_weights(self._model.design(record, record.whole()))
+            drawn = drawn + record.timeline.rows(added.numpy())
         return np.asarray(record.targets[..., None] - drawn)

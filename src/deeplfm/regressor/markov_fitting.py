@@ -16,11 +16,16 @@ from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
+from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.checking import INTERRUPTED, OFF, blocks_of
 from deeplfm.regressor.markov import FittedMarkov
-from deeplfm.regressor.markov_rehearsal import SHARE, Passes, Rehearsal, checked
+from deeplfm.regressor.markov_rehearsal import Passes, Rehearsal, all_steps, checked
 from deeplfm.regressor.markov_rows import record_of
+from deeplfm.regressor.markov_second import SecondLayer
+from deeplfm.statespace import Record
+from deeplfm.statespace.rhythm import strongest
 from deeplfm.training import Training, join
+from deeplfm.training.depth import Depth
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
 
@@ -75,10 +80,13 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
     blocks, none = blocks_of(data, seed) if check else ([], OFF)
     model = recipe.build(record, torch.Generator().manual_seed(seed))
     start, rehearsed = copy.deepcopy(model), None
-    passes = Passes(seed, checkpoints, report, 1 / (1 + SHARE) if blocks else 1.0)
+    share = 1 / all_steps(deep=recipe.num_layers > 1, checked=bool(blocks))
+    passes = Passes(seed, checkpoints, report, share)
     trainer = passes.run(model, record, training)
+    second, depth = _second_layer(passes, task, model, record, trainer.step == training.steps)
     if blocks and trainer.step == training.steps:
-        rehearsed = passes.rehearse(start, Rehearsal.of(record, training, blocks))
+        rhythm = None if second is None else second.directions
+        rehearsed = passes.rehearse(start, Rehearsal.of(record, training, blocks), rhythm)
     if blocks and rehearsed is None:
         none = INTERRUPTED
     posterior = fit_posterior(model, record, seed, training.backend)
@@ -99,8 +107,26 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
         trend=record.trend,
         device=device,
         check=none,
+        second=second,
+        depth=depth,
     )
     return fitted if rehearsed is None else checked(fitted, rehearsed, blocks)
+
+
+def _second_layer(
+    passes: Passes, task: _Task, model: MarkovModel, record: Record, finished: bool
+) -> tuple[SecondLayer | None, Depth | None]:
+    """A second layer where the recipe asks for one and it pays, and what was found."""
+    if task.recipe.num_layers == 1:
+        return None, None
+    if not finished:
+        return None, Depth(False, "the fit was interrupted.")
+    deep, depth = passes.deepen(model, record, task.training)
+    if deep is None:
+        return None, depth
+    directions = strongest(model.system())
+    deep.clock = deep.rhythm = None  # those of a prediction are drawn
+    return SecondLayer(deep.requires_grad_(False), directions), depth
 
 
 def check_training(training: Training) -> None:

@@ -3,6 +3,7 @@
 Predictions need those rows, so they are among the numbers, not in a file that may be deleted.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_rows import record_of
+from deeplfm.regressor.markov_second import SecondLayer, room_for_second
 from deeplfm.regressor.restoring import part_of, restore
+from deeplfm.training.depth import Depth
 from deeplfm.training.laplace import Posterior
 
 
@@ -26,6 +29,7 @@ def markov_settings(model: FittedMarkov) -> dict[str, Any]:
         "trend": model.trend,
         "labels": None if panel is None else list(panel.labels),
         "known_names": None if known is None else list(known.names),
+        "depth": None if model.depth is None else asdict(model.depth),
     }
 
 
@@ -33,6 +37,10 @@ def markov_tensors(model: FittedMarkov) -> dict[str, Tensor]:
     """Everything that predictions need, by name."""
     found = {f"model.{name}": value for name, value in model.model.state_dict().items()}
     found |= {f"posterior.{name}": v for name, v in model.posterior.state_dict().items()}
+    if model.second is not None:
+        own = model.second.model.state_dict()
+        found |= {f"second.{name}": value for name, value in own.items()}
+        found["directions"] = model.second.directions
     found |= {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
     if model.data.panel is not None:
         found["series"] = torch.tensor(model.data.panel.codes)
@@ -71,6 +79,11 @@ def load_markov(
     modes = len(state["bank.log_decay"]) if "bank.log_decay" in state else 0
     model = recipe.skeleton(record, modes, 0)
     restore(model, state, numbers)
+    second, told = None, settings.get("depth")
+    if "directions" in own:
+        deep = room_for_second(recipe.skeleton(record, modes, 0))
+        restore(deep, part_of(own, "second."), numbers)
+        second = SecondLayer(deep.requires_grad_(False), own["directions"])
     beliefs = part_of(own, "posterior.")
     posterior = Posterior(len(beliefs["mean"]))
     restore(posterior, beliefs, numbers)
@@ -81,4 +94,6 @@ def load_markov(
         posterior=posterior,
         trend=bool(settings["trend"]),
         device=device,
+        second=second,
+        depth=None if told is None else Depth(**told),
     )

@@ -1,10 +1,10 @@
 """SYSTEM: a whole Markov model as numbers, and what it says about rows of observations.
 
     z = (x_1…x_K, y_1…y_K, w_1…w_M):  oscillators (λ, ω) beside one dense block
-    y_d = h_d·z + Σ_p β_p X_dp(t) + noise,   β with a flat prior: means, trends, gains of inputs
+    y_d = h_d·z + Σ_p β_p X_dp(t) + noise,   β with a flat prior (means, trends, gains) or N(0, 1)
 
 Functions of unknown weight are columns beside the data: one filter serves all of them, and their
-weights follow by generalised least squares. So their priors are exactly flat, and the evidence is
+weights follow by generalised least squares. So flat priors are exactly flat, and the evidence is
 the restricted likelihood.
 """
 
@@ -31,7 +31,8 @@ class Observations:
 
     `scale` multiplies the variance of the noise of every entry, where it is given. `device` is
     where sums over the rows are computed; tables and results are on the CPU. `faster` is how much
-    faster than usual the oscillators turn on the step to a row (`clock.py`).
+    faster than usual the oscillators turn on the step to a row (`clock.py`). The last `believed` of
+    the functions have a weight that is N(0, 1) before data come; those before have a flat prior.
     """
 
     timeline: Timeline
@@ -41,6 +42,7 @@ class Observations:
     scale: Float[Tensor, "B N D"] | None = None
     device: str = "cpu"
     faster: Float[Tensor, "B N"] | None = None
+    believed: int = 0
 
     @property
     def columns(self) -> Float[Tensor, "B N D C"]:
@@ -84,14 +86,15 @@ class System:
     def evidence(self, rows: Observations, backend: Backend = "auto") -> Float[Tensor, " B"]:
         """The log evidence of every series: of what its unknown weights do not change."""
         log_det, gram = markov_evidence.on(rows.device, backend, *self._model(rows))
-        found = solve_weights(gram)
+        found = solve_weights(gram, rows.believed)
         count = rows.observed.sum((1, 2)).to(log_det) - found.num_seen
         constant = count * math.log(2 * math.pi)
         return -(log_det + found.log_det + found.quadratic + constant) / 2
 
     def weights(self, rows: Observations, backend: Backend = "auto") -> Weights:
         """The unknown weights of every series."""
-        return solve_weights(markov_evidence.on(rows.device, backend, *self._model(rows))[1])
+        gram = markov_evidence.on(rows.device, backend, *self._model(rows))[1]
+        return solve_weights(gram, rows.believed)
 
     def smooth(
         self,
@@ -104,7 +107,7 @@ class System:
         with torch.no_grad():
             model = self._model(rows)
             means, variance, _, gram = markov_smooth.on(rows.device, backend, *model, readout)
-            found = solve_weights(gram)
+            found = solve_weights(gram, rows.believed)
             # What a unit of each weight adds to the functions, beyond what the state takes back.
             means[..., 1:].neg_().add_(design)
             mean = means[..., 0] + torch.einsum("bnep,bp->bne", means[..., 1:], found.estimate)
@@ -126,7 +129,7 @@ class System:
             model[7] = torch.cat((targets, rows.design), -1)
             means, _, _, gram = markov_smooth.on(rows.device, backend, *model, readout)
             count = targets.shape[-1]
-            found = solve_weights(gram[:, count - 1 :, count - 1 :])
+            found = solve_weights(gram[:, count - 1 :, count - 1 :], rows.believed)
             estimates = found.covariance @ gram[:, count:, :count]  # [B, P, S]
             spread = design - means[..., count:]
             return means[..., :count] + spread @ estimates[:, None]
@@ -177,15 +180,21 @@ def _distinct(
     return torch.from_numpy(own.real.astype(np.int64)), torch.from_numpy(own.imag.copy()), number
 
 
-def solve_weights(gram: Float[Tensor, "B C C"]) -> Weights:
-    """Generalised least squares from K⁻¹ products of the columns; weights not seen stay at 0."""
-    information, moment = gram[:, 1:, 1:], gram[:, 1:, :1]
+def solve_weights(gram: Float[Tensor, "B C C"], believed: int = 0) -> Weights:
+    """Generalised least squares from K⁻¹ products of the columns; weights not seen stay at 0.
+
+    The last `believed` weights have a prior N(0, 1), which is integrated out.
+    """
+    flat = gram.shape[1] - 1 - believed
+    prior = torch.arange(gram.shape[1] - 1, device=gram.device) >= flat
+    information = gram[:, 1:, 1:] + torch.diag(prior.to(gram))
+    moment = gram[:, 1:, :1]
     size = information.diagonal(dim1=1, dim2=2)
     seen = (size > 0).to(gram)
     scale = torch.where(size > 0, size, 1.0).sqrt()
     # Of unit diagonal: what is tiny then is not identified, whatever its units.
     scaled = information / (scale[:, :, None] * scale[:, None])
-    scaled = scaled + torch.diag_embed(1 - seen + _TINY * seen)
+    scaled = scaled + torch.diag_embed(1 - seen + _TINY * seen * ~prior)
     lower = torch.linalg.cholesky(scaled)
     half = torch.linalg.solve_triangular(lower, moment / scale[..., None], upper=False)
     inverse = torch.cholesky_inverse(lower) * (seen[:, :, None] * seen[:, None])
@@ -193,4 +202,4 @@ def solve_weights(gram: Float[Tensor, "B C C"]) -> Weights:
     estimate = (covariance @ moment)[..., 0]
     quadratic = gram[:, 0, 0] - half.square().sum((1, 2))
     log_det = 2 * (lower.diagonal(dim1=1, dim2=2).log() + seen * scale.log()).sum(1)
-    return Weights(estimate, covariance, quadratic, log_det, seen.sum(1))
+    return Weights(estimate, covariance, quadratic, log_det, (seen * ~prior).sum(1))

@@ -68,7 +68,8 @@ class EvidenceTrainer:
         every = self.training.checkpoint_every
         with one_thread():
             while self.step < until:
-                if self.step == round(_STEADY * self.training.steps):
+                # A second layer is trained beside a rhythm that has its clock already.
+                if self.model.phase is None and self.step == round(_STEADY * self.training.steps):
                     clock = fit_clock(self.model, self.record)
                     self.model.clock = None if clock is None else clock.mean()
                 self._one_step()

@@ -1,0 +1,123 @@
+"""RHYTHM: the strongest oscillation of a state as a hidden function, and what it costs to know it.
+
+    v = Σ_k ā_k z_k over modes near the strongest one,   phase θ = arg v
+    cost = KL(q ‖ p) = Σ E_q[log site] - log ∫ p · sites,   q(path) ∝ p(path) · Gaussian sites
+
+v is linear in the state, so its posterior is that of the smoother. Sites are scalar, along v.
+"""
+
+import math
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from deeplfm.statespace.system import Observations, System
+
+_NEAR = 0.3  # of the strongest frequency: modes as near as this make one rhythm
+_HALVINGS, _ROUNDS = 25, 20  # by which sites get the spread, and the mean, of a path
+
+
+def strongest(system: System) -> Float[Tensor, "2 s"]:
+    """Readouts of the position and the velocity of the strongest rhythm, as its output sees it."""
+    count = len(system.frequency)
+    with torch.no_grad():
+        loadings = system.loadings
+        wave = torch.complex(loadings[:, :count], loadings[:, count : 2 * count])
+        power = wave.abs().square()
+        frequency = system.frequency.abs()
+        centre = frequency[int(power.sum(0).argmax())]
+        near = (frequency - centre).abs() < _NEAR * centre
+        own = torch.where(near, wave[int((power * near).sum(1).argmax())], 0)
+        found = loadings.new_zeros(2, loadings.shape[1])
+        found[0, :count], found[0, count : 2 * count] = own.real, own.imag
+        found[1, :count], found[1, count : 2 * count] = -own.imag, own.real
+    return found
+
+
+def phase_moments(
+    system: System, rows: Observations, directions: Float[Tensor, "2 s"]
+) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
+    """Mean and variance of the phase at every row, given all: that of a step across the radius."""
+    mean, covariance = _position(system, rows, directions)
+    phase = torch.atan2(mean[..., 1], mean[..., 0])
+    across = torch.stack((-phase.sin(), phase.cos()), -1)
+    spread = torch.einsum("bni,bnij,bnj->bn", across, covariance, across)
+    return phase, spread / mean.square().sum(-1).clamp(min=1e-300)
+
+
+def path_cost(
+    system: System, rows: Observations, directions: Float[Tensor, "2 s"]
+) -> Float[Tensor, ""]:
+    """Nats that the path of a rhythm costs: of sites that give it the mean, and the usual spread.
+
+    A row tells as much about the rhythm as its observed entries do.
+    """
+    with torch.no_grad():
+        mean, covariance = _position(system, rows, directions)
+        wanted = covariance.diagonal(dim1=2, dim2=3)
+        alone, weight = _alone(system, rows, directions)
+        seen = (weight > 0)[..., None].expand_as(mean)
+        size = directions.square().sum(1).mean()  # the variance of v before data come
+        known = torch.where(weight > 0, weight, 1.0)[..., None].expand_as(mean)
+        own = Observations(rows.timeline, mean, seen, mean.new_zeros(*mean.shape, 0),
+                           size / known, rows.device, rows.faster)  # fmt: skip
+        own = _as_wide(alone, own, float(wanted[seen].mean()))
+        for _ in range(_ROUNDS):
+            found = alone.smooth(own, alone.loadings, own.design)
+            own = replace(own, targets=own.targets + torch.where(seen, mean - found.mean, 0.0))
+        return _divergence(alone, own, seen)
+
+
+def _position(
+    system: System, rows: Observations, directions: Float[Tensor, "2 s"]
+) -> tuple[Float[Tensor, "B N 2"], Float[Tensor, "B N 2 2"]]:
+    """Mean and covariance of both coordinates; the latter from the variance of their sum."""
+    readout = torch.cat((directions, directions.sum(0, keepdim=True)))
+    shape = (*rows.design.shape[:2], 3, rows.design.shape[3])
+    found = system.smooth(rows, readout, rows.design.new_zeros(()).expand(shape))
+    x, y, both = found.variance.unbind(-1)
+    across = (both - x - y) / 2
+    covariance = torch.stack((torch.stack((x, across), -1), torch.stack((across, y), -1)), -1)
+    return found.mean[..., :2], covariance
+
+
+def _alone(
+    system: System, rows: Observations, directions: Float[Tensor, "2 s"]
+) -> tuple[System, Float[Tensor, "B N"]]:
+    """The modes of the rhythm, seen through v alone, and what each row tells of them."""
+    count = len(system.frequency)
+    near = directions[:, :count].abs().sum(0) + directions[:, count : 2 * count].abs().sum(0) > 0
+    both = torch.cat((near, near))
+    power = system.loadings[:, : 2 * count][:, both].square().sum(1) / system.noise
+    told = torch.einsum("bnd,d->bn", rows.observed.to(power), power)
+    readout = directions[:, : 2 * count][:, both]
+    noise = torch.ones(2, dtype=readout.dtype)
+    alone = System(system.decay[near], system.frequency[near], None, readout, noise)
+    return alone, told / told.max()
+
+
+def _as_wide(system: System, rows: Observations, variance: float) -> Observations:
+    """Sites so wide that the mean variance of a path is as wanted."""
+    if rows.scale is None:
+        raise TypeError("sites need a width")
+    low, high = math.log(1e-12), math.log(1e12)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        tried = replace(rows, scale=math.exp(middle) * rows.scale)
+        found = system.smooth(tried, system.loadings, rows.design).variance[rows.observed].mean()
+        low, high = (low, middle) if float(found) > variance else (middle, high)
+    return replace(rows, scale=math.exp((low + high) / 2) * rows.scale)
+
+
+def _divergence(
+    system: System, rows: Observations, seen: Bool[Tensor, "B N 2"]
+) -> Float[Tensor, ""]:
+    """KL of a path with sites from the path without."""
+    if rows.scale is None:
+        raise TypeError("sites need a width")
+    found = system.smooth(rows, system.loadings, rows.design)
+    squared = (rows.targets - found.mean).square() + found.variance
+    each = torch.log(2 * math.pi * rows.scale) + squared / rows.scale
+    return -each[seen].sum() / 2 - system.evidence(rows).sum()
