@@ -17,11 +17,13 @@ from deeplfm.app.printing import line, show_check, show_fit, show_table
 from deeplfm.data import csv_tables as tables
 from deeplfm.errors import DeepLFMError, InputError
 from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
+from deeplfm.regressor.choosing import AUTO
 from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
-_RECIPES: dict[str, Callable[..., ModelSettings]] = {
+_RECIPES: dict[str, Callable[..., ModelSettings | str]] = {
+    AUTO: lambda: AUTO,
     "markov": MarkovDLFM,
     "fourier": FourierDLFM,
     "inducing": InducingDLFM,
@@ -48,7 +50,7 @@ def fit(
     out: Annotated[Path, typer.Option(help="A new folder for the run.")],
     inputs: Annotated[str, typer.Option(help="Input columns; by default the first.")] = "",
     outputs: Annotated[str, typer.Option(help="Output columns; by default all others.")] = "",
-    model: Annotated[str, typer.Option(help="markov, fourier or inducing.")] = "fourier",
+    model: Annotated[str, typer.Option(help="auto, markov, fourier or inducing.")] = AUTO,
     series: Annotated[
         str, typer.Option(help="Column of ids: each has a state of its own (markov).")
     ] = "",
@@ -218,17 +220,18 @@ def reproduce(
     line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
 
 
-def _recipe(name: str, hidden_dim: int | None) -> ModelSettings:
+def _recipe(name: str, hidden_dim: int | None) -> ModelSettings | str:
     if name not in _RECIPES:
         raise InputError(
             f"--model must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
         )
     if hidden_dim is None:
         return _RECIPES[name]()
-    if name == "markov":
+    if name in (AUTO, "markov"):
+        why = "chooses it" if name == AUTO else "has no hidden layer"
         raise InputError(
-            f"--hidden-dim must be left out with --model markov, which has no hidden layer; got "
-            f"{hidden_dim}. Leave it out, or choose fourier or inducing."
+            f"--hidden-dim must be left out with --model {name}, which {why}; got {hidden_dim}. "
+            "Leave it out, or choose fourier or inducing."
         )
     return _RECIPES[name](hidden_dim=hidden_dim)
 

@@ -1,0 +1,118 @@
+"""Which recipe is fitted: the one that was given or, with "auto", one that suits the data.
+
+    recipe = recipe_for("auto", Training(), data)     # one input: MarkovDLFM()
+
+The choice looks at sizes alone, never at values: folds of a search are fitted with one recipe.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from deeplfm.errors import InputError
+from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
+from deeplfm.regressor.fitting import check_plain
+from deeplfm.regressor.markov_fitting import check_training
+from deeplfm.training import Training
+
+AUTO = "auto"
+
+
+class Sized(Protocol):
+    """What a choice looks at: how many rows there are, and the names of inputs and outputs."""
+
+    @property
+    def input_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def output_names(self) -> tuple[str, ...]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of data that are not read yet."""
+
+    rows: int
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def check_model(model: Any, training: Any) -> None:
+    """It is an error if these are no settings, or not for each other."""
+    if not isinstance(model, (Recipe, MarkovDLFM)) and not is_auto(model):
+        raise _no_model(model)
+    if not isinstance(training, Training):
+        raise InputError(
+            f"training must be settings such as Training(steps=300); got {training!r}. "
+            "Pass an instance."
+        )
+    if isinstance(model, MarkovDLFM):
+        check_training(training)
+
+
+def is_auto(model: ModelSettings | str) -> bool:
+    """Whether the data choose."""
+    return isinstance(model, str) and model == AUTO
+
+
+def is_markov(model: ModelSettings | str, inputs: int) -> bool:
+    """Whether so many inputs are fitted with a state-space model."""
+    return isinstance(model, MarkovDLFM) or (is_auto(model) and inputs == 1)
+
+
+def recipe_for(model: ModelSettings | str, training: Training, data: Sized) -> MarkovDLFM | Recipe:
+    """The recipe that `data` are fitted with; what it cannot use is an error."""
+    if is_auto(model):
+        return _chosen(training, data)
+    if isinstance(model, Recipe):
+        check_plain(data)
+        return model
+    if isinstance(model, MarkovDLFM):
+        return model
+    raise _no_model(model)
+
+
+def _chosen(training: Training, data: Sized) -> MarkovDLFM | Recipe:
+    inputs, outputs = len(data.input_names), len(data.output_names)
+    if inputs == 1:
+        _check_series_training(training)
+        return MarkovDLFM()
+    _check_table_alone(data)
+    return _for_table(len(data), inputs, outputs)
+
+
+def _for_table(rows: int, inputs: int, outputs: int) -> FourierDLFM:
+    return FourierDLFM()
+
+
+def _check_series_training(training: Training) -> None:
+    """What a state-space model would refuse, said of a model that the user did not name."""
+    for name, unused in (("restarts", 1), ("held_out", 0.0), ("batch_size", None)):
+        if getattr(training, name) != unused:
+            raise InputError(
+                f'training must have {name}={unused} with model="{AUTO}" and one input, which a '
+                f"MarkovDLFM fits exactly; got {getattr(training, name)!r}. Leave it out, or pass "
+                "model=FourierDLFM()."
+            )
+
+
+def _check_table_alone(data: Sized) -> None:
+    """Only a series has known inputs, and others beside it."""
+    for name, shown in (("panel", "series"), ("known", "known")):
+        if getattr(data, name, None) is not None:
+            raise InputError(
+                f"X must be one input, the time, where {shown} is given; got "
+                f"{len(data.input_names)} inputs. Pass the others as known, or {shown} as columns "
+                "of X."
+            )
+
+
+def _no_model(model: Any) -> InputError:
+    return InputError(
+        f'model must be "{AUTO}", or settings such as MarkovDLFM() or FourierDLFM(); got '
+        f"{model!r}. Pass one of them."
+    )
