@@ -6,8 +6,10 @@ The choice looks at sizes alone, never at values: folds of a search are fitted w
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
+from deeplfm.data import Dataset
+from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
 from deeplfm.regressor.fitting import check_plain
@@ -15,18 +17,6 @@ from deeplfm.regressor.markov_fitting import check_training
 from deeplfm.training import Training
 
 AUTO = "auto"
-
-
-class Sized(Protocol):
-    """What a choice looks at: how many rows there are, and the names of inputs and outputs."""
-
-    @property
-    def input_names(self) -> tuple[str, ...]: ...
-
-    @property
-    def output_names(self) -> tuple[str, ...]: ...
-
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -39,6 +29,9 @@ class Size:
 
     def __len__(self) -> int:
         return self.rows
+
+
+Sized: TypeAlias = Dataset | Stored | Size
 
 
 def check_model(model: Any, training: Any) -> None:
