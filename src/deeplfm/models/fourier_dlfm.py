@@ -33,7 +33,7 @@ from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.registry import register
 from deeplfm.shapes import Memory, check_above_zero, check_count
 
-FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
+FrequencyInit: TypeAlias = Literal["periodogram", "prior", "evidence"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
 
@@ -144,9 +144,10 @@ class FourierDLFM(Recipe):
         layers = self._layers(scaling, generator)
         model = self._composed(layers, scaling)
         start = Start(
-            *start_tables(data, scaling, self.likelihood),
+            *start_tables(data, scaling, self.likelihood, all_rows=self.frequency_init == "evidence"),
             generator,
             from_spectrum=self.frequency_init == "periodogram",
+            by_evidence=self.frequency_init == "evidence",
             keep_lengthscale=self.lengthscale is not None,
         )
         if self.weight_init == "fitted":
