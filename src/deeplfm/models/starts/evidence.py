@@ -7,12 +7,14 @@ lengthscale, so that one without influence is left out. Settings are found on so
 waves; the noise and q(W), which is then the exact posterior, on all rows with all waves.
 """
 
+import contextlib
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from deeplfm.layers import FourierLayer
 from deeplfm.likelihoods import Likelihood
@@ -22,6 +24,7 @@ _FIRST_NOISE = 0.1  # variance, of targets that have 1
 _ROWS, _WAVES = 1000, 300  # that settings are found with; waves of all forces together
 _STEPS, _MEMORY = 40, 20  # of L-BFGS
 _SLOWEST, _FASTEST = 2.5, 0.6  # factors from the lengthscale of a typical force to those of several
+_SPREAD = 1.0  # prior standard deviation of log ℓ and of the logarithms of the ODE's numbers
 _NOISES = (1e-4, 2.0, 400)  # least, greatest, and how many are compared
 _AT_ONCE = 2**22  # numbers of Φ that exist at a time
 
@@ -141,7 +144,9 @@ def regression_on(
     """The sums of one output over all rows, a few at a time."""
     size = 2 * layer.frequencies.noise[0, ..., 0].numel() + 1
     gram, moment = x.new_zeros(size, size), x.new_zeros(size)
-    for some, targets in zip(*(part.split(max(1, _AT_ONCE // size)) for part in (x, y)), strict=True):
+    for some, targets in zip(
+        *(part.split(max(1, _AT_ONCE // size)) for part in (x, y)), strict=True
+    ):
         phi = plane_waves(layer, some, output)
         gram += phi.T @ phi
         moment += phi.T @ targets
@@ -174,10 +179,14 @@ def _find_settings(
             phi = plane_waves(layer, values[own], output, most)
             scale = amplitude[output].exp().repeat_interleave(2 * most)
             phi = phi * torch.cat([scale, scale.new_ones(1)])
-            total = total - log_evidence(phi, targets[own, output], noise[output].exp()) / len(own)
-        # log ℓ and log γ have a prior of spread 1, which counts as little as one row does.
-        away = [(raw - center).square().sum() for raw, center in zip(ruled, centers, strict=True)]
-        return total + sum(away) / (2 * max(len(own) for own in rows))
+            variance = _NOISES[0] + noise[output].exp()
+            evidence = log_evidence(phi, targets[own, output], variance)
+            total = total - evidence / max(1, len(own))
+        away = [
+            ((raw - center) / _SPREAD).square().sum()
+            for raw, center in zip(ruled, centers, strict=True)
+        ]
+        return total + sum(away) / (2 * max(1, *map(len, rows)))
 
     _minimise(loss, [amplitude, noise, *ruled])
     with torch.no_grad():
@@ -186,27 +195,40 @@ def _find_settings(
     return noise.detach().exp()
 
 
-def _minimise(loss, parameters: list[Tensor]) -> None:
+def _minimise(loss: Callable[[], Tensor], parameters: Sequence[Tensor]) -> None:
+    """Move `parameters` to the least loss that L-BFGS meets; it ends where a loss has no value."""
     optimiser = torch.optim.LBFGS(
         parameters, max_iter=_STEPS, history_size=_MEMORY, line_search_fn="strong_wolfe"
     )
+    least, best = math.inf, [parameter.detach().clone() for parameter in parameters]
 
     def again() -> Tensor:
+        nonlocal least, best
         value = loss()
-        for parameter, slope in zip(parameters, torch.autograd.grad(value, parameters), strict=True):
+        if float(value.detach()) < least:
+            least = float(value.detach())
+            best = [parameter.detach().clone() for parameter in parameters]
+        slopes = torch.autograd.grad(value, parameters)
+        for parameter, slope in zip(parameters, slopes, strict=True):
             parameter.grad = slope
         return value
 
-    optimiser.step(again)
-    for parameter in parameters:
-        parameter.grad = None
+    # A line search may try numbers at which a matrix is not positive definite any more.
+    with contextlib.suppress(torch.linalg.LinAlgError):
+        optimiser.step(again)
+    with torch.no_grad():
+        for parameter, value in zip(parameters, best, strict=True):
+            parameter.copy_(value)
+            parameter.grad = None
 
 
 def _typical_lengthscales(layer: FourierLayer) -> None:
     """√P for a force over P inputs of spread 1; several forces are slower and faster than that."""
     shape = layer.frequencies.lengthscale().shape
-    factors = torch.ones(1) if shape[1] == 1 else torch.logspace(
-        math.log10(_SLOWEST), math.log10(_FASTEST), shape[1]
+    factors = (
+        torch.ones(1)
+        if shape[1] == 1
+        else torch.logspace(math.log10(_SLOWEST), math.log10(_FASTEST), shape[1])
     )
     typical = math.sqrt(shape[2]) * factors.double()[None, :, None]
     layer.frequencies.lengthscale.set(typical.expand(shape))

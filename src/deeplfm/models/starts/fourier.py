@@ -50,7 +50,9 @@ def start_fitted(
         if last and start.by_evidence:
             settings = (likelihood, start.generator)
             keep = start.keep_lengthscale
-            start_by_evidence(layer, values, torch.tensor(start.y), *settings, keep_lengthscale=keep)
+            start_by_evidence(
+                layer, values, torch.tensor(start.y), *settings, keep_lengthscale=keep
+            )
             return
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
         expected = start_frequencies(layer, number == 0, targets, oscillation, start)
