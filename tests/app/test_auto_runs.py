@@ -17,7 +17,7 @@ STEPS = ["--steps", "2", "--samples", "1", "--checkpoint-every", "1", "--no-chec
 @pytest.mark.parametrize(
     ("options", "kind", "said"),
     [
-        (["--outputs", "a,b"], "MarkovDLFM", "1 input: fitted with a MarkovDLFM."),
+        (["--outputs", "a,b"], "MarkovDLFM", "1 input: fitted with a MarkovDLFM, in 2 steps."),
         (["--outputs", "a", *COLUMNS, "--model", "auto"], "MarkovDLFM", "1 input: fitted with"),
         (["--inputs", "t,u", "--outputs", "a"], "FourierDLFM", "2 inputs: fitted with a Fourier"),
     ],

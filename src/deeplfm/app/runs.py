@@ -24,7 +24,7 @@ from deeplfm.data.stored import Stored, store
 from deeplfm.errors import FitWarning, InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.checking import INTERRUPTED
-from deeplfm.regressor.choosing import Size, is_auto, is_markov, recipe_for
+from deeplfm.regressor.choosing import Size, choice, is_auto, is_markov
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.loading import load
@@ -88,8 +88,8 @@ def _begun(
     markov = is_markov(model.model, max(1, len(source.inputs)))  # by default the first column
     if markov:
         check_alone()
-    large = (markov or model.training.batch_size is not None) and source.plain
-    large = large and tables.numbers_in(source.path) > LARGE
+    by_parts = markov or is_auto(model.model) or model.training.batch_size is not None
+    large = by_parts and source.plain and tables.numbers_in(source.path) > LARGE
     frame = next(tables.read_chunks(source.path)) if large else source.read()
     source = with_columns(source, frame)
     rows = rows_of(source, frame, None)
@@ -99,8 +99,9 @@ def _begun(
         one_input(rows.x.to_numpy())
     if not large:
         model.check_data(rows.x, rows.y, **rows.beside)
-    recipe = recipe_for(model.model, model.training, size)
-    request = _request(source, model, rows.origins) | {"model": to_json(recipe)}
+    chosen = choice(model.model, model.training, size)
+    request = _request(source, model, rows.origins)
+    request |= {"model": to_json(chosen.recipe), "training": to_json(chosen.training)}
     if resume:
         _check_same(request, out)
         if (out / _MODEL).exists():
@@ -110,13 +111,16 @@ def _begun(
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
-    rule = recipe.likelihood
+    rule = chosen.recipe.likelihood
     stored = (yield from _stored(source, rows.origins, out, rule)) if large else None
     if not resume:
         files.save_json(out / _RUN, request)
     if is_auto(model.model):
-        inputs = len(source.inputs)
-        say(f"{inputs} input{'s' if inputs > 1 else ''}: fitted with a {type(recipe).__name__}.")
+        inputs, name = len(source.inputs), type(chosen.recipe).__name__
+        say(
+            f"{inputs} input{'s' if inputs > 1 else ''}: fitted with a {name}, in "
+            f"{chosen.training.steps} steps."
+        )
     if stored is None:
         return rows
     seen = "" if markov else "; the start and reports look at some of them"
@@ -260,7 +264,6 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "series": source.series,
         "known": list(source.known) or None,
         "origins": origins,
-        "training": to_json(model.training),
         "seed": model.seed,
         "dtype": model.dtype,
         "check": model.check,

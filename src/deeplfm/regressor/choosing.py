@@ -1,20 +1,22 @@
 """Which recipe is fitted: the one that was given or, with "auto", one that suits the data.
 
-    recipe = recipe_for("auto", Training(), data)     # one input: MarkovDLFM()
+    recipe, training = choice("auto", Training(), data)     # one input: MarkovDLFM()
 
 The choice looks at sizes alone, never at values: folds of a search are fitted with one recipe.
 """
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeAlias
 
 from deeplfm.data import Dataset
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
-from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
+from deeplfm.models import MarkovDLFM, ModelSettings, Recipe
+from deeplfm.models.automatic import recipe_for_table
 from deeplfm.regressor.fitting import check_plain
 from deeplfm.regressor.markov_fitting import check_training
 from deeplfm.training import Training
+from deeplfm.training.automatic import training_for_table
 
 AUTO = "auto"
 
@@ -57,29 +59,45 @@ def is_markov(model: ModelSettings | str, inputs: int) -> bool:
     return isinstance(model, MarkovDLFM) or (is_auto(model) and inputs == 1)
 
 
-def recipe_for(model: ModelSettings | str, training: Training, data: Sized) -> MarkovDLFM | Recipe:
-    """The recipe that `data` are fitted with; what it cannot use is an error."""
+class Choice(NamedTuple):
+    """What is fitted, and how it is trained."""
+
+    recipe: MarkovDLFM | Recipe
+    training: Training
+
+
+def choice(model: ModelSettings | str, training: Training, data: Sized) -> Choice:
+    """What `data` are fitted with; what that cannot use is an error.
+
+    With "auto" a table is trained as suits its recipe, where `training` is left at its defaults.
+    """
     if is_auto(model):
         return _chosen(training, data)
     if isinstance(model, Recipe):
         check_plain(data)
-        return model
+        return Choice(model, training)
     if isinstance(model, MarkovDLFM):
-        return model
+        return Choice(model, training)
     raise _no_model(model)
 
 
-def _chosen(training: Training, data: Sized) -> MarkovDLFM | Recipe:
+def _chosen(training: Training, data: Sized) -> Choice:
     inputs, outputs = len(data.input_names), len(data.output_names)
     if inputs == 1:
         _check_series_training(training)
-        return MarkovDLFM()
-    _check_table_alone(data)
-    return _for_table(len(data), inputs, outputs)
-
-
-def _for_table(rows: int, inputs: int, outputs: int) -> FourierDLFM:
-    return FourierDLFM()
+        return Choice(MarkovDLFM(), training)
+    if isinstance(data, Dataset) and data.panel is not None:
+        raise InputError(
+            f"X must be one input, the time, where series is given; got {inputs}. "
+            "Pass the others as known, or leave series out."
+        )
+    suited = training_for_table(len(data))
+    left = {
+        one.name: getattr(suited, one.name)
+        for one in fields(training)
+        if getattr(training, one.name) == one.default
+    }
+    return Choice(recipe_for_table(len(data), inputs, outputs), replace(training, **left))
 
 
 def _check_series_training(training: Training) -> None:
@@ -90,17 +108,6 @@ def _check_series_training(training: Training) -> None:
                 f'training must have {name}={unused} with model="{AUTO}" and one input, which a '
                 f"MarkovDLFM fits exactly; got {getattr(training, name)!r}. Leave it out, or pass "
                 "model=FourierDLFM()."
-            )
-
-
-def _check_table_alone(data: Sized) -> None:
-    """Only a series has known inputs, and others beside it."""
-    for name, shown in (("panel", "series"), ("known", "known")):
-        if getattr(data, name, None) is not None:
-            raise InputError(
-                f"X must be one input, the time, where {shown} is given; got "
-                f"{len(data.input_names)} inputs. Pass the others as known, or {shown} as columns "
-                "of X."
             )
 
 

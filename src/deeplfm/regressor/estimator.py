@@ -24,7 +24,7 @@ from deeplfm.models import MarkovDLFM, ModelSettings
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.checking import warn_of
-from deeplfm.regressor.choosing import AUTO, check_model, recipe_for
+from deeplfm.regressor.choosing import AUTO, check_model, choice
 from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.fitting import fit_layers
 from deeplfm.regressor.markov_fitting import fit_markov
@@ -49,10 +49,11 @@ class DeepLFMRegressor(
     `feature_names_in_` (for named columns), `output_names_`, `n_outputs_`.
 
     Args:
-        model: "auto" fits one input with `MarkovDLFM()`, several with a `FourierDLFM`; or the
-            recipe: `MarkovDLFM()`, `FourierDLFM()`, `InducingDLFM()`. `fitted_.recipe` is the one
-            that was fitted.
-        training: steps, learning rate, samples, restarts and so on.
+        model: "auto" fits one input with `MarkovDLFM()`, several with a `FourierDLFM` for tables;
+            `fitted_.recipe` is the one that was fitted. Or a recipe: `MarkovDLFM()`,
+            `FourierDLFM()`, `InducingDLFM()`.
+        training: steps, learning rate, samples, restarts and so on. With "auto" a table is trained
+            as suits its recipe, in all that is left at its default: see `fitted_.training`.
         seed: the seed of the start, the training and the predictions.
         device: "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
         dtype: "float32" or "float64".
@@ -248,7 +249,7 @@ class DeepLFMRegressor(
             )
         data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
-        recipe = recipe_for(self.model, self.training, data)
+        recipe, _ = choice(self.model, self.training, data)
         recipe.likelihood.check_targets(data.y, data.output_names)
         return data
 
@@ -265,10 +266,10 @@ class DeepLFMRegressor(
         folder = None if checkpoints is None else Path(checkpoints)
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
         settings |= {"checkpoints": folder, "device": device}
-        recipe = recipe_for(self.model, self.training, data)
+        recipe, training = choice(self.model, self.training, data)
         if isinstance(recipe, MarkovDLFM):
-            return fit_markov(data, recipe, self.training, check=self.check, **settings)
-        return fit_layers(data, recipe, self.training, check=self.check, dtype=dtype, **settings)
+            return fit_markov(data, recipe, training, check=self.check, **settings)
+        return fit_layers(data, recipe, training, check=self.check, dtype=dtype, **settings)
 
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)
