@@ -156,15 +156,17 @@ def report(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for models, pictures, reports.")] = Path("demo"),
+    models: Annotated[str, typer.Option(help="By commas, such as auto,fourier,inducing.")] = AUTO,
     points: Annotated[int, typer.Option(help="Samples of the signals.")] = 1000,
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     seed: Annotated[int, typer.Option(help="Of the signals and the models.")] = 0,
 ) -> None:
-    """Fill gaps in synthetic cardiac signals with both models: scores, pictures, reports."""
+    """Fill gaps in synthetic cardiac signals: scores, pictures, reports."""
     from deeplfm.app.demo import demonstrate
 
     console = Console()
-    result = demonstrate(out, points, steps, seed, say=line)
+    recipes = {name: _recipe(name, None, "--models") for name in tables.names_of(models)}
+    result = demonstrate(out, recipes, points, steps, seed, say=line)
     table = Table(title=f"gaps in cardiac signals, {result.seconds:.0f} s")
     for heading in ("model", "signal", "NMSE", "MNLL", "90 % interval covers"):
         table.add_column(heading, justify="left" if heading in ("model", "signal") else "right")
@@ -220,10 +222,10 @@ def reproduce(
     line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
 
 
-def _recipe(name: str, hidden_dim: int | None) -> ModelSettings | str:
+def _recipe(name: str, hidden_dim: int | None, option: str = "--model") -> ModelSettings | str:
     if name not in _RECIPES:
         raise InputError(
-            f"--model must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
+            f"{option} must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
         )
     if hidden_dim is None:
         return _RECIPES[name]()
