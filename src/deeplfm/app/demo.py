@@ -66,8 +66,9 @@ def demonstrate(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FitWarning)  # said below, with the rest of the check
             model.fit(x, y)
-        said = " ".join([*model.check_.warnings, *model.check_.sentences])
-        say(f"{name}, {type(model.fitted_.recipe).__name__}: {said}")
+        say(f"{name}, {type(model.fitted_.recipe).__name__}: what it found on blocks it held out:")
+        for sentence in (*model.check_.warnings, *model.check_.sentences):
+            say(f"  {sentence}")
         found = model.predictive(x)
         scores += _scores(name, series, found)
         model.save(out / name)
