@@ -115,7 +115,7 @@ def test_weights_are_the_posterior_of_all_rows_by_a_dense_gaussian() -> None:
 
 def test_inputs_without_influence_have_long_lengthscales() -> None:
     x, y = table(300)
-    model, _ = started(x, y[:, :1])
+    model, _ = started(x, y[:, 1:], num_forces=1)
     shortest = last_of(model).lengthscales()
     assert shortest[[1, 3]].min() > 3 * shortest[[0, 2]].max()
 

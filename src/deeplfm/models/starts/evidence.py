@@ -65,7 +65,8 @@ def log_evidence(
         lower = torch.linalg.cholesky(phi @ phi.T + noise * torch.eye(rows, dtype=phi.dtype))
         distance = torch.linalg.solve_triangular(lower, y[:, None], upper=False).square().sum()
         determinant = 2 * lower.diagonal().log().sum()
-    return -(distance + determinant + rows * math.log(2 * math.pi)) / 2
+    density: Tensor = -(distance + determinant + rows * math.log(2 * math.pi)) / 2
+    return density
 
 
 def plane_waves(
@@ -134,8 +135,8 @@ def orthogonal_normals(like: Float[Tensor, "*batch R P"], generator: torch.Gener
     lengths = torch.randn(blocks, generator=generator, dtype=torch.float64).norm(dim=-1)
     turned, upper = torch.linalg.qr(drawn)
     turned = turned * upper.diagonal(dim1=-2, dim2=-1).sign()[..., None, :]
-    rows = turned * lengths[..., None]
-    return rows.flatten(-3, -2)[..., :count, :].to(like)
+    rows: Tensor = (turned * lengths[..., None]).flatten(-3, -2)
+    return rows[..., :count, :].to(like)
 
 
 def regression_on(
@@ -214,7 +215,7 @@ def _minimise(loss: Callable[[], Tensor], parameters: Sequence[Tensor]) -> None:
         return value
 
     # A line search may try numbers at which a matrix is not positive definite any more.
-    with contextlib.suppress(torch.linalg.LinAlgError):
+    with contextlib.suppress(torch.linalg.LinAlgError):  # type: ignore[attr-defined]
         optimiser.step(again)
     with torch.no_grad():
         for parameter, value in zip(parameters, best, strict=True):

@@ -58,9 +58,8 @@ class TunedTrees(Baseline):
         x, y = task.gaps()
         chosen = [self._chosen(x[~np.isnan(v)], v[~np.isnan(v)], task.seed) for v in y.T]
         history.add(float(np.mean([error**2 for error, _ in chosen])))
-        like = {"dtype": task.x.dtype, "device": task.x.device}
-        std = torch.tensor([max(error, _LEAST) for error, _ in chosen], **like)
-        settings = torch.tensor([list(own) for _, own in chosen], **like)
+        std = torch.tensor([max(error, _LEAST) for error, _ in chosen]).to(task.x)
+        settings = torch.tensor([list(own) for _, own in chosen], dtype=torch.float64).to(task.x)
         observed = task.observed.to(task.x.dtype)
         return {"x": task.x, "y": task.y, "observed": observed, "std": std, "settings": settings}
 

@@ -2,9 +2,8 @@
 
 toy              the paper's figure 3, by what its figure shows and by its printed equations
 physio, uneven   tables 1 and 2 on other patients; the same with half of the observations gone
-charis, uci      tables 1 and 2 on the paper's own record; table 3
+charis, uci      tables 1 and 2 on the paper's own record; table 3 (`tables`: others, beside trees)
 cardiac, general the embedded signals; series without a heart in them, beside what users have
-tables           tables of several inputs without an order of rows, beside tuned trees
 starts           whether losses stay finite, from twenty starts; simulated sets are in `studies`
 overconfidence   what longer training does to held-out densities, by treatment of the frequencies
 """

@@ -19,7 +19,7 @@ from deeplfm.training.automatic import training_for_table
 OURS, START, RIVAL = "dlfm-table", "dlfm-table-start", "tuned-trees"
 _OTHERS = (START, "ridge", "constant")
 MODELS = (OURS, RIVAL, *_OTHERS)
-_STILL = {"steps": 1, "learning_rate": 1e-12}  # a training that leaves the start as it is
+_STILL = 1e-12  # a rate at which one step leaves the start as it is
 
 
 def table_estimator(model: str, record: str) -> Estimator:
@@ -29,7 +29,7 @@ def table_estimator(model: str, record: str) -> Estimator:
     size = SIZES[record]
     training = training_for_table(size.training_rows)
     if model == START:
-        training = replace(training, **_STILL)
+        training = replace(training, steps=1, learning_rate=_STILL)
     recipe = recipe_for_table(size.training_rows, size.inputs)
     return make(model, model=recipe, training=training)
 
