@@ -14,15 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 import deeplfm as dlfm
 from deeplfm.data import cardiac
 from deeplfm.errors import FitWarning
 from deeplfm.evaluation import metrics
 from deeplfm.models import ModelSettings
-
-Values = NDArray[np.float64]
 
 
 class _Task(NamedTuple):
@@ -59,9 +56,14 @@ def measure(task: _Task, model: str, seed: int, steps: int) -> dict[str, Any]:
     }
 
 
-def _shown(label: str, coverage: Values, nmse: Values, seconds: float) -> str:
+def _shown(label: str, runs: list[dict[str, Any]]) -> str:
+    """A line: means over runs, and of how many of them their own check warned."""
+    coverage, nmse, seconds = (
+        np.mean([one[name] for one in runs], 0) for name in ("coverage", "nmse", "seconds")
+    )
     covered, errors = (" ".join(f"{value:6.3f}" for value in row) for row in (coverage, nmse))
-    return f"{label:>14}  {covered}  {coverage.mean():6.3f}   {errors}   {seconds:5.1f}"
+    warned = f"{sum(one['warned'] for one in runs)} of {len(runs)}"
+    return f"{label:>14}  {covered}  {coverage.mean():6.3f}   {errors}   {seconds:5.1f}   {warned}"
 
 
 def main() -> None:
@@ -77,17 +79,14 @@ def main() -> None:
     task, seeds, steps = _TASKS[asked.task], asked.seeds, asked.steps
     if asked.smoke:
         task, seeds, steps = task._replace(points=100), 1, 2
-    print(f"{'':>14}  coverage: ABP, ECG, ICP, all   NMSE: ABP, ECG, ICP   seconds")
+    print(f"{'':>14}  coverage: ABP, ECG, ICP, all   NMSE: ABP, ECG, ICP   seconds, warned of")
     rows = []
     for model in asked.models.split(","):
         own = []
         for seed in range(seeds):
             own.append(measure(task, model, seed, steps))
-            one = own[-1]
-            numbers = np.array(one["coverage"]), np.array(one["nmse"]), one["seconds"]
-            print(_shown(f"{model} {seed}", *numbers), flush=True)
-        means = [np.mean([one[name] for one in own], 0) for name in ("coverage", "nmse", "seconds")]
-        print(_shown(f"{model}, all", *means))
+            print(_shown(f"{model} {seed}", own[-1:]), flush=True)
+        print(_shown(f"{model}, all", own), flush=True)
         rows += own
     if asked.out:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
