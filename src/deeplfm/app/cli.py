@@ -52,9 +52,9 @@ def fit(
     outputs: Annotated[str, typer.Option(help="Output columns; by default all others.")] = "",
     model: Annotated[str, typer.Option(help="auto, markov, fourier or inducing.")] = AUTO,
     series: Annotated[
-        str, typer.Option(help="Column of ids: each has a state of its own (markov).")
+        str, typer.Option(help="Column of ids: each has a state of its own (one input).")
     ] = "",
-    known: Annotated[str, typer.Option(help="Columns of known inputs, by commas (markov).")] = "",
+    known: Annotated[str, typer.Option(help="Columns of known inputs, by commas (one input).")] = "",
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     samples: Annotated[int, typer.Option(help="Draws per step.")] = Training.num_samples,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW.")] = Training.learning_rate,
@@ -123,7 +123,7 @@ def predict(
 
 @app.command()
 def update(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of --model markov.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run of a state-space model.")],
     data: Annotated[Path, typer.Argument(help="A CSV or Parquet file with the run's columns.")],
     out: Annotated[Path | None, typer.Option(help="A new folder; by default the run's.")] = None,
 ) -> None:
