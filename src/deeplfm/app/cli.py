@@ -54,7 +54,9 @@ def fit(
     series: Annotated[
         str, typer.Option(help="Column of ids: each has a state of its own (one input).")
     ] = "",
-    known: Annotated[str, typer.Option(help="Columns of known inputs, by commas (one input).")] = "",
+    known: Annotated[
+        str, typer.Option(help="Columns of known inputs, by commas (one input).")
+    ] = "",
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     samples: Annotated[int, typer.Option(help="Draws per step.")] = Training.num_samples,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW.")] = Training.learning_rate,
