@@ -1,6 +1,6 @@
 """deeplfm: deep latent force models, deep Gaussian processes whose every layer is a linear ODE.
 
-    model = DeepLFMRegressor(FourierDLFM(), Training(steps=300)).fit(X, y)
+    model = DeepLFMRegressor().fit(t, y);   DeepLFMRegressor(FourierDLFM(), Training(steps=300))
 
 The front door: the estimator, recipes of deep models, physics (`FirstOrder`, `SecondOrder`,
 `LinearODE`, `NoDynamics`), and the exact kernel of a shallow model. Closed forms are in

@@ -19,11 +19,17 @@ BAD: dict[str, tuple[list[str], str]] = {
     "batches": (["--model", "markov", "--batch-size", "9"], "batch_size=None for a MarkovDLFM"),
     "starts": (["--model", "markov", "--restarts", "2"], "restarts=1 for a MarkovDLFM"),
     "two inputs": (["--model", "markov", "--inputs", "t,u"], "X must be one input, the time"),
-    "series of layers": (["--series", "id"], "series must be None for this recipe"),
-    "known inputs of layers": (["--known", "u"], "known must be None for this recipe"),
+    "series of layers": (
+        ["--model", "fourier", "--series", "id"],
+        "series must be None for this recipe",
+    ),
+    "known inputs of layers": (
+        ["--model", "fourier", "--known", "u"],
+        "known must be None for this recipe",
+    ),
     "an unknown column": (["--model", "markov", "--series", "who"], "Correct 'who'"),
     "a column twice": (["--known", "u", "--outputs", "u"], "got 'u' twice"),
-    "an unknown model": (["--model", "lstm"], "['markov', 'fourier', 'inducing']; got 'lstm'"),
+    "an unknown model": (["--model", "lstm"], "['auto', 'markov', 'fourier', 'inducing']; got"),
 }
 
 
@@ -48,7 +54,7 @@ def test_only_state_space_models_take_new_rows(
 ) -> None:
     data, out = tmp_path / "data.csv", tmp_path / "run"
     panel(6)[["t", "a"]].to_csv(data, index=False)
-    options = ["--steps", "1", "--samples", "1", "--hidden-dim", "1"]
+    options = ["--model", "fourier", "--steps", "1", "--samples", "1", "--hidden-dim", "1"]
     assert invoke(monkeypatch, "fit", data, "--out", out, *options) == 0
     assert invoke(monkeypatch, "update", out, data) == 2
     assert "holds a FourierDLFM. Fit with --model markov" in capsys.readouterr().err

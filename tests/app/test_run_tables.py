@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import deeplfm as dlfm
 from deeplfm.app import cli
 
-STEPS = ["--samples", "2", "--hidden-dim", "2"]
+STEPS = ["--model", "fourier", "--samples", "2", "--hidden-dim", "2"]
 
 
 def test_dates_go_in_and_come_back(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ import deeplfm as dlfm
 from deeplfm.app import cli
 from deeplfm.data import cardiac
 
-STEPS = ["--steps", "30", "--samples", "2", "--checkpoint-every", "5", "--hidden-dim", "2"]
+STEPS = ["--model", "fourier", "--steps", "30", "--samples", "2"]
+STEPS += ["--checkpoint-every", "5", "--hidden-dim", "2"]
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +127,7 @@ def heard() -> None:
 def test_an_interrupt_from_the_keyboard_says_how_to_go_on(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = subprocess.Popen(
-        command("fit", table, "--out", out, "--steps", "5000", "--checkpoint-every", "5"),
+        command("fit", table, "--out", out, *STEPS, "--steps", "5000"),
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         preexec_fn=heard,
     )  # fmt: skip

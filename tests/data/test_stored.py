@@ -124,7 +124,8 @@ def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     return 0
 
 
-OPTIONS = ["--steps", "8", "--samples", "1", "--hidden-dim", "2", "--batch-size", "30"]
+OPTIONS = ["--model", "fourier", "--steps", "8", "--samples", "1"]
+OPTIONS += ["--hidden-dim", "2", "--batch-size", "30"]
 
 
 def frame() -> pd.DataFrame:

@@ -243,7 +243,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a device that is not there": ({"device": "tpu"}, r"device must be one of \['auto', 'cpu'"),
     "an index that is not there": ({"device": "cuda:99"}, "got 'cuda:99'. Choose"),
     "half precision": ({"dtype": "float16"}, r"dtype must be one of .* got 'float16'"),
-    "no recipe": ({"model": "fourier"}, r"model must be settings such as FourierDLFM\(\)"),
+    "no recipe": ({"model": "fourier"}, r"model must be \"auto\", or settings .* got 'fourier'"),
     "no training": ({"training": 300}, r"training must be settings such as Training"),
     "a negative seed": ({"seed": -1}, "seed must be 0 or more"),
     "a seed that is no number": ({"seed": "a"}, "seed must be an integer"),

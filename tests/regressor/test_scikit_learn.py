@@ -14,16 +14,26 @@ EXCEPTIONS = {
 }
 
 
-def _small() -> dlfm.DeepLFMRegressor:
+def _small() -> dict[str, dlfm.DeepLFMRegressor]:
     recipe = dlfm.FourierDLFM(num_features=10, hidden_dim=2)
-    return dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=20, num_samples=2))
+    short = dlfm.Training(steps=2, num_samples=1)
+    return {
+        "layers": dlfm.DeepLFMRegressor(recipe, dlfm.Training(steps=20, num_samples=2)),
+        "auto": dlfm.DeepLFMRegressor(training=short, check=False, progress=False),
+    }
 
 
 def checks() -> list[Any]:
-    found = estimator_checks_generator(_small(), expected_failed_checks=EXCEPTIONS, mark="xfail")
+    found = [
+        (name, *_unpacked(one))
+        for name, model in _small().items()
+        for one in estimator_checks_generator(
+            model, expected_failed_checks=EXCEPTIONS, mark="xfail"
+        )
+    ]
     return [
-        pytest.param(estimator, check, id=f"{number}-{_name(check)}", marks=_strict(marks))
-        for number, (estimator, check, marks) in enumerate(_unpacked(one) for one in found)
+        pytest.param(model, check, id=f"{number}-{name}-{_name(check)}", marks=_strict(marks))
+        for number, (name, model, check, marks) in enumerate(found)
     ]
 
 

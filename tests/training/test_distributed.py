@@ -169,7 +169,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-OPTIONS = ["--samples", "1", "--hidden-dim", "1", "--checkpoint-every", "5"]
+OPTIONS = ["--model", "fourier", "--samples", "1", "--hidden-dim", "1"]
+OPTIONS += ["--checkpoint-every", "5"]
 
 
 def invoke(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
@@ -224,7 +225,7 @@ def test_errors_are_told_once(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run.json").write_text("{}")
-    processes = start(2, ["-m", "deeplfm", "fit", str(table), "--out", str(tmp_path)])
+    processes = start(2, ["-m", "deeplfm", "fit", str(table), "--out", str(tmp_path), *OPTIONS])
     errors = [process.communicate(timeout=60)[1] for process in processes]
     assert [process.returncode for process in processes] == [2, 2]
     assert errors[0].startswith("deeplfm: --out must be a new folder")

@@ -17,11 +17,13 @@ from deeplfm.app.printing import line, show_check, show_fit, show_table
 from deeplfm.data import csv_tables as tables
 from deeplfm.errors import DeepLFMError, InputError
 from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
+from deeplfm.regressor.choosing import AUTO
 from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
 
 _INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
-_RECIPES: dict[str, Callable[..., ModelSettings]] = {
+_RECIPES: dict[str, Callable[..., ModelSettings | str]] = {
+    AUTO: lambda: AUTO,
     "markov": MarkovDLFM,
     "fourier": FourierDLFM,
     "inducing": InducingDLFM,
@@ -48,11 +50,13 @@ def fit(
     out: Annotated[Path, typer.Option(help="A new folder for the run.")],
     inputs: Annotated[str, typer.Option(help="Input columns; by default the first.")] = "",
     outputs: Annotated[str, typer.Option(help="Output columns; by default all others.")] = "",
-    model: Annotated[str, typer.Option(help="markov, fourier or inducing.")] = "fourier",
+    model: Annotated[str, typer.Option(help="auto, markov, fourier or inducing.")] = AUTO,
     series: Annotated[
-        str, typer.Option(help="Column of ids: each has a state of its own (markov).")
+        str, typer.Option(help="Column of ids: each has a state of its own (one input).")
     ] = "",
-    known: Annotated[str, typer.Option(help="Columns of known inputs, by commas (markov).")] = "",
+    known: Annotated[
+        str, typer.Option(help="Columns of known inputs, by commas (one input).")
+    ] = "",
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     samples: Annotated[int, typer.Option(help="Draws per step.")] = Training.num_samples,
     learning_rate: Annotated[float, typer.Option(help="Of AdamW.")] = Training.learning_rate,
@@ -121,7 +125,7 @@ def predict(
 
 @app.command()
 def update(
-    run: Annotated[Path, typer.Argument(help="The folder of a run of --model markov.")],
+    run: Annotated[Path, typer.Argument(help="The folder of a run of a state-space model.")],
     data: Annotated[Path, typer.Argument(help="A CSV or Parquet file with the run's columns.")],
     out: Annotated[Path | None, typer.Option(help="A new folder; by default the run's.")] = None,
 ) -> None:
@@ -154,15 +158,17 @@ def report(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for models, pictures, reports.")] = Path("demo"),
+    models: Annotated[str, typer.Option(help="By commas, such as auto,fourier,inducing.")] = AUTO,
     points: Annotated[int, typer.Option(help="Samples of the signals.")] = 1000,
     steps: Annotated[int, typer.Option(help="Training steps.")] = Training.steps,
     seed: Annotated[int, typer.Option(help="Of the signals and the models.")] = 0,
 ) -> None:
-    """Fill gaps in synthetic cardiac signals with both models: scores, pictures, reports."""
+    """Fill gaps in synthetic cardiac signals: scores, pictures, reports."""
     from deeplfm.app.demo import demonstrate
 
     console = Console()
-    result = demonstrate(out, points, steps, seed, say=line)
+    recipes = {name: _recipe(name, None, "--models") for name in tables.names_of(models)}
+    result = demonstrate(out, recipes, points, steps, seed, say=line)
     table = Table(title=f"gaps in cardiac signals, {result.seconds:.0f} s")
     for heading in ("model", "signal", "NMSE", "MNLL", "90 % interval covers"):
         table.add_column(heading, justify="left" if heading in ("model", "signal") else "right")
@@ -218,17 +224,18 @@ def reproduce(
     line(f"Files: {', '.join(str(path) for path in written) or 'none yet'}")
 
 
-def _recipe(name: str, hidden_dim: int | None) -> ModelSettings:
+def _recipe(name: str, hidden_dim: int | None, option: str = "--model") -> ModelSettings | str:
     if name not in _RECIPES:
         raise InputError(
-            f"--model must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
+            f"{option} must be one of {list(_RECIPES)}; got {name!r}. Choose one of them."
         )
     if hidden_dim is None:
         return _RECIPES[name]()
-    if name == "markov":
+    if name in (AUTO, "markov"):
+        why = "chooses it" if name == AUTO else "has no hidden layer"
         raise InputError(
-            f"--hidden-dim must be left out with --model markov, which has no hidden layer; got "
-            f"{hidden_dim}. Leave it out, or choose fourier or inducing."
+            f"--hidden-dim must be left out with --model {name}, which {why}; got {hidden_dim}. "
+            "Leave it out, or choose fourier or inducing."
         )
     return _RECIPES[name](hidden_dim=hidden_dim)
 

@@ -24,6 +24,7 @@ from deeplfm.data.stored import Stored, store
 from deeplfm.errors import FitWarning, InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.regressor.checking import INTERRUPTED
+from deeplfm.regressor.choosing import Size, choice, is_auto, is_markov
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.loading import load
@@ -66,7 +67,8 @@ def fit_run(
                 model.fit_stored(data, checkpoints=checkpoints)
             else:
                 model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
-        stopped = model.fitted_.steps < model.training.steps and not model.training.held_out
+        training = model.fitted_.training
+        stopped = model.fitted_.steps < training.steps and not training.held_out
         if stopped or model.check_ == INTERRUPTED:
             return "interrupted"
         if processes.leads:
@@ -83,19 +85,23 @@ def _begun(
     A large table is stored with the checkpoints, a chunk at a time, where the model can read it
     from there: in batches, or row after row as a state-space model does.
     """
-    markov = isinstance(model.model, MarkovDLFM)
+    markov = is_markov(model.model, max(1, len(source.inputs)))  # by default the first column
     if markov:
         check_alone()
-    large = (markov or model.training.batch_size is not None) and source.plain
-    large = large and tables.numbers_in(source.path) > LARGE
+    by_parts = markov or is_auto(model.model) or model.training.batch_size is not None
+    large = by_parts and source.plain and tables.numbers_in(source.path) > LARGE
     frame = next(tables.read_chunks(source.path)) if large else source.read()
     source = with_columns(source, frame)
     rows = rows_of(source, frame, None)
+    count = tables.numbers_in(source.path) // len(frame.columns) if large else len(frame)
+    size = Size(count, tuple(source.inputs), tuple(source.outputs))
     if markov:
         one_input(rows.x.to_numpy())
     if not large:
         model.check_data(rows.x, rows.y, **rows.beside)
+    chosen = choice(model.model, model.training, size)
     request = _request(source, model, rows.origins)
+    request |= {"model": to_json(chosen.recipe), "training": to_json(chosen.training)}
     if resume:
         _check_same(request, out)
         if (out / _MODEL).exists():
@@ -105,10 +111,16 @@ def _begun(
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         _check_new(out)
-    rule = model.model.likelihood
+    rule = chosen.recipe.likelihood
     stored = (yield from _stored(source, rows.origins, out, rule)) if large else None
     if not resume:
         files.save_json(out / _RUN, request)
+    if is_auto(model.model):
+        inputs, name = len(source.inputs), type(chosen.recipe).__name__
+        say(
+            f"{inputs} input{'s' if inputs > 1 else ''}: fitted with a {name}, in "
+            f"{chosen.training.steps} steps."
+        )
     if stored is None:
         return rows
     seen = "" if markov else "; the start and reports look at some of them"
@@ -196,10 +208,11 @@ def update_run(run: Path, table: Path, out: Path | None = None) -> tuple[int, in
     if out is not None:
         _check_new(out)
     model, request = open_run(run, "cpu"), request_of(run)
-    if not isinstance(model.model, MarkovDLFM):
+    recipe = model.fitted_.recipe
+    if not isinstance(recipe, MarkovDLFM):
         raise InputError(
             f"update needs a run of a state-space model; {run} holds a "
-            f"{type(model.model).__name__}. Fit with --model markov, or fit again with all rows."
+            f"{type(recipe).__name__}. Fit with --model markov, or fit again with all rows."
         )
     _, rows = read_like(source_like(model, request, table, outputs=True), request["origins"])
     before = model.fitted_.data
@@ -251,8 +264,6 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "series": source.series,
         "known": list(source.known) or None,
         "origins": origins,
-        "model": to_json(model.model),
-        "training": to_json(model.training),
         "seed": model.seed,
         "dtype": model.dtype,
         "check": model.check,

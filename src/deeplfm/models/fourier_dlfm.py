@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling
+from deeplfm.errors import InputError
 from deeplfm.forces import SMOOTH, ForceKernel
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers import FourierLayer
@@ -33,7 +34,7 @@ from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
 from deeplfm.registry import register
 from deeplfm.shapes import Memory, check_above_zero, check_count
 
-FrequencyInit: TypeAlias = Literal["periodogram", "prior"]
+FrequencyInit: TypeAlias = Literal["periodogram", "prior", "evidence"]
 WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
 
@@ -63,7 +64,9 @@ class FourierDLFM(Recipe):
         inputs: whether responses along the inputs enter as their "sum" or as their "product".
         frequencies: "prior_draws" learns their scale alone, and is what does not overfit;
             "fixed_noise" (the paper) every one of them, "resampled" q(Ω) in full.
-        frequency_init: "periodogram": where the observed targets have power; "prior": a draw.
+        frequency_init: "periodogram": where the observed targets have power; "prior": a draw;
+            "evidence": a draw whose lengthscales, with the ODE, amplitudes and noise, make the
+            targets most probable (for inputs="product" with memory="infinite": tables).
         weights: the covariance of q(W), "full" or "diagonal".
         weight_init: "fitted": every layer a closed-form fit; "prior": zero mean, small spread.
         weight_scale: the prior standard deviation of W; None is 1/√R.
@@ -118,6 +121,7 @@ class FourierDLFM(Recipe):
         check_templates(self.greens_function, self.num_layers)
         check_likelihood(self.likelihood)
         check_force(self.force)
+        self._check_evidence()
 
     @classmethod
     def paper(cls) -> "FourierDLFM":
@@ -143,10 +147,12 @@ class FourierDLFM(Recipe):
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
         layers = self._layers(scaling, generator)
         model = self._composed(layers, scaling)
+        by_evidence = self.frequency_init == "evidence"
         start = Start(
-            *start_tables(data, scaling, self.likelihood),
+            *start_tables(data, scaling, self.likelihood, all_rows=by_evidence),
             generator,
             from_spectrum=self.frequency_init == "periodogram",
+            by_evidence=by_evidence,
             keep_lengthscale=self.lengthscale is not None,
         )
         if self.weight_init == "fitted":
@@ -157,6 +163,15 @@ class FourierDLFM(Recipe):
 
     def skeleton(self, scaling: Scaling, generator: torch.Generator | None = None) -> DeepLFM:
         return self._composed(self._layers(scaling, generator), scaling)
+
+    def _check_evidence(self) -> None:
+        plane = self.inputs == "product" and self.memory == "infinite" and not self.shared_forces
+        if self.frequency_init == "evidence" and not (plane and self.weight_init == "fitted"):
+            raise InputError(
+                "frequency_init='evidence' must come with inputs='product', memory='infinite', "
+                "weight_init='fitted' and without shared_forces; got others. Change those, or "
+                "pass frequency_init='prior'."
+            )
 
     def _composed(self, layers: Sequence[FourierLayer], scaling: Scaling) -> DeepLFM:
         return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))

@@ -76,10 +76,13 @@ def layer_sizes(
     return list(zip(widths, [*[hidden_dim] * (num_layers - 1), outputs], strict=True))
 
 
-def start_tables(data: Dataset, scaling: Scaling, likelihood: Likelihood) -> tuple[Values, Values]:
+def start_tables(
+    data: Dataset, scaling: Scaling, likelihood: Likelihood, *, all_rows: bool = False
+) -> tuple[Values, Values]:
     """Some rows of the inputs, and what functions should be near there, in the model's units."""
     targets = scaling.to_functions(likelihood.start_targets(data.y))
-    return evenly(scaling.inputs(data.x), targets)
+    inputs = scaling.inputs(data.x)
+    return (inputs, targets) if all_rows else evenly(inputs, targets)
 
 
 def time_units(units: Units, hidden: int, width: int, scaling: Scaling) -> Float[Tensor, " P"]:

@@ -1,6 +1,6 @@
 """The scikit-learn door: fit, predict, score, save; numpy and pandas in, numpy out.
 
-    model = DeepLFMRegressor(FourierDLFM()).fit(X, y);   mean, std = model.predict(X_new, True)
+    model = DeepLFMRegressor().fit(X, y);   mean, std = model.predict(X_new, return_std=True)
 
 Everything it does is done by the rooms below; here are scikit-learn's habits: parameters by name,
 attributes with a trailing underscore, shapes that come back as they went in.
@@ -20,13 +20,14 @@ from deeplfm.data import Dataset, dataset, dimensions
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
-from deeplfm.models import FourierDLFM, MarkovDLFM, ModelSettings, Recipe
+from deeplfm.models import MarkovDLFM, ModelSettings
 from deeplfm.regressor import conventions, saving
 from deeplfm.regressor.base import Fitted, Functions
 from deeplfm.regressor.checking import warn_of
+from deeplfm.regressor.choosing import AUTO, check_model, choice
 from deeplfm.regressor.devices import checked_device, checked_dtype
-from deeplfm.regressor.fitting import check_plain, fit_layers
-from deeplfm.regressor.markov_fitting import check_training, fit_markov
+from deeplfm.regressor.fitting import fit_layers
+from deeplfm.regressor.markov_fitting import fit_markov
 from deeplfm.regressor.memories import FitMemories
 from deeplfm.regressor.nested import NestedSettings
 from deeplfm.regressor.states import StateMethods
@@ -48,8 +49,11 @@ class DeepLFMRegressor(
     `feature_names_in_` (for named columns), `output_names_`, `n_outputs_`.
 
     Args:
-        model: the recipe, `MarkovDLFM()`, `FourierDLFM()` or `InducingDLFM()`.
-        training: steps, learning rate, samples, restarts and so on.
+        model: "auto" fits one input with `MarkovDLFM()`, several with a `FourierDLFM` for tables;
+            `fitted_.recipe` is the one that was fitted. Or a recipe: `MarkovDLFM()`,
+            `FourierDLFM()`, `InducingDLFM()`.
+        training: steps, learning rate, samples, restarts and so on. With "auto" a table is trained
+            as suits its recipe, in all that is left at its default: see `fitted_.training`.
         seed: the seed of the start, the training and the predictions.
         device: "auto" (an accelerator if there is one), "cpu", "cuda", "cuda:1" …
         dtype: "float32" or "float64".
@@ -71,8 +75,8 @@ class DeepLFMRegressor(
 
     def __init__(
         self,
-        model: ModelSettings = FourierDLFM(),  # noqa: B008 - frozen, as promised to users
-        training: Training = Training(),  # noqa: B008
+        model: ModelSettings | str = AUTO,
+        training: Training = Training(),  # noqa: B008 - frozen, as promised to users
         seed: int = 0,
         device: str = "auto",
         dtype: str = "float32",
@@ -230,17 +234,7 @@ class DeepLFMRegressor(
 
     def check_settings(self) -> tuple[str, torch.dtype]:
         """Give the device and type to use; it is an error if a parameter cannot be used."""
-        for name, kind, example in (
-            ("model", ModelSettings, "FourierDLFM()"),
-            ("training", Training, "Training(steps=300)"),
-        ):
-            if not isinstance(getattr(self, name), kind):
-                raise InputError(
-                    f"{name} must be settings such as {example}; got {getattr(self, name)!r}. "
-                    "Pass an instance."
-                )
-        if isinstance(self.model, MarkovDLFM):
-            check_training(self.training)
+        check_model(self.model, self.training)
         conventions.check_seed(self.seed)
         return checked_device(self.device), checked_dtype(self.dtype)
 
@@ -255,9 +249,8 @@ class DeepLFMRegressor(
             )
         data = dataset(X, y, known, series)
         conventions.check_rows_differ(data)
-        if isinstance(self.model, Recipe):
-            check_plain(data)
-        self.model.likelihood.check_targets(data.y, data.output_names)
+        recipe, _ = choice(self.model, self.training, data)
+        recipe.likelihood.check_targets(data.y, data.output_names)
         return data
 
     def __sklearn_tags__(self) -> Tags:
@@ -273,16 +266,10 @@ class DeepLFMRegressor(
         folder = None if checkpoints is None else Path(checkpoints)
         settings: dict[str, Any] = {"seed": self.seed, "progress": self.progress}
         settings |= {"checkpoints": folder, "device": device}
-        if isinstance(self.model, Recipe):
-            return fit_layers(
-                data, self.model, self.training, check=self.check, dtype=dtype, **settings
-            )
-        if isinstance(self.model, MarkovDLFM):
-            return fit_markov(data, self.model, self.training, check=self.check, **settings)
-        raise InputError(
-            f"model must be a recipe of layers or of states; got {self.model!r}. "
-            "Pass MarkovDLFM(), say."
-        )
+        recipe, training = choice(self.model, self.training, data)
+        if isinstance(recipe, MarkovDLFM):
+            return fit_markov(data, recipe, training, check=self.check, **settings)
+        return fit_layers(data, recipe, training, check=self.check, dtype=dtype, **settings)
 
     def _check_inputs(self, X: Any) -> None:
         check_is_fitted(self)

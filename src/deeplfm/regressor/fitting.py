@@ -86,7 +86,7 @@ def fit_layers(
     return check_beside(fitted, data, lambda part, fewer: fit(part, recipe, fewer, **beside))
 
 
-def check_plain(data: Dataset | Stored) -> None:
+def check_plain(data: object) -> None:
     """Layers know no series and no known inputs."""
     for name in ("panel", "known"):
         if getattr(data, name, None) is not None:

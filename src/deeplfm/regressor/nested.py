@@ -3,6 +3,7 @@
 from dataclasses import is_dataclass
 from typing import Any, TypeVar
 
+from deeplfm.errors import InputError
 from deeplfm.regressor import conventions
 
 _CONFIGS = ("model", "training")  # frozen settings whose fields are parameters too
@@ -29,7 +30,10 @@ class NestedSettings:
         return params
 
     def set_params(self: Own, **params: Any) -> Own:
-        """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings."""
+        """Set `params` by name; a nested one, as `model__hidden_dim`, makes new settings.
+
+        Those of a model need a recipe: "auto" has no fields.
+        """
         nested: dict[str, dict[str, Any]] = {}
         plain: dict[str, Any] = {}
         for key, value in params.items():
@@ -40,5 +44,10 @@ class NestedSettings:
                 plain[key] = value
         super().set_params(**plain)  # type: ignore[misc]
         for name, changes in nested.items():
-            setattr(self, name, conventions.with_changes(name, getattr(self, name), changes))
+            if isinstance(own := getattr(self, name), str):
+                raise InputError(
+                    f"{name} must be a recipe such as MarkovDLFM() before its fields can be set; "
+                    f"got {own!r} and {sorted(changes)}. Pass {name}=MarkovDLFM(), say."
+                )
+            setattr(self, name, conventions.with_changes(name, own, changes))
         return self

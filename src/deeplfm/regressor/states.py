@@ -18,7 +18,7 @@ Own = TypeVar("Own", bound="StateMethods")
 class StateMethods:
     """`update`, `condition` and `posterior`; for an estimator with a `fitted_`."""
 
-    model: ModelSettings
+    model: ModelSettings | str
     fitted_: Any  # a FittedModel or a FittedMarkov, as the recipe says
     _flat: bool
 
@@ -63,7 +63,7 @@ class StateMethods:
     def _new_rows(self, X: Any, y: Any, known: Any, series: Any) -> Dataset:
         """Rows for a physics that is known: one is enough, and outputs may be missing in all."""
         data = dataset(X, y, known, series, complete=False)
-        self.model.likelihood.check_targets(data.y, data.output_names)
+        self._own().recipe.likelihood.check_targets(data.y, data.output_names)
         return data
 
     def _own(self) -> Fitted:
@@ -75,8 +75,8 @@ class StateMethods:
         check_is_fitted(self)
         if not isinstance(self.fitted_, FittedMarkov):
             raise InputError(
-                f"{what} must be asked of a state-space model; got a {type(self.model).__name__}. "
-                "Fit with model=MarkovDLFM()."
+                f"{what} must be asked of a state-space model; got a "
+                f"{type(self.fitted_.recipe).__name__}. Fit with model=MarkovDLFM()."
             )
         return self.fitted_
 

@@ -31,6 +31,7 @@ class Start:
     generator: torch.Generator
     from_spectrum: bool = True
     keep_lengthscale: bool = False
+    by_evidence: bool = False
 
     @property
     def series(self) -> bool:

@@ -26,6 +26,7 @@ from deeplfm.models.starts.base import (
     posterior_of_weights,
     principal_components,
 )
+from deeplfm.models.starts.evidence import start_by_evidence
 from deeplfm.models.starts.frequencies import start_frequencies
 from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
 from deeplfm.responses.transients import transients
@@ -46,6 +47,13 @@ def start_fitted(
     values = x
     for number, layer in enumerate(layers):
         last = number == len(layers) - 1
+        if last and start.by_evidence:
+            settings = (likelihood, start.generator)
+            keep = start.keep_lengthscale
+            start_by_evidence(
+                layer, values, torch.tensor(start.y), *settings, keep_lengthscale=keep
+            )
+            return
         targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
         expected = start_frequencies(layer, number == 0, targets, oscillation, start)
         phi = features_at(layer, values)

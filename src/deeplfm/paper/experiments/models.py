@@ -12,10 +12,12 @@ from sklearn.base import clone
 from deeplfm.errors import InputError
 from deeplfm.greens_functions import NoDynamics
 from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
+from deeplfm.models.automatic import recipe_for_table
 from deeplfm.paper.baselines import Baseline, registered_baselines
 from deeplfm.paper.datasets.registry import RegisteredDataSet, registered_data_sets
 from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.training import Training
+from deeplfm.training.automatic import training_for_table
 
 Estimator: TypeAlias = DeepLFMRegressor | Baseline
 
@@ -47,6 +49,7 @@ LARGE_MIXTURE = Training(restarts=12, combine="mixture")
 VIP_PAPER = Training(steps=2000, num_samples=50, rate="constant", warmup=0.0, gradient_norm=None)
 _EVERYWHERE = ("toy", "cardiac", "series", "table")
 _IN_THE_PAPER = ("physio", "charis", "table")
+_TABLE = recipe_for_table(1000, 8), training_for_table(1000)  # sizes follow with each table
 
 _OURS = {
     "lfm-markov": Model(
@@ -88,6 +91,8 @@ _OURS = {
     "lfm-rff": Model(
         "LFM-RFF", _ours(FourierDLFM(num_layers=1, num_forces=2, num_features=20)), ("series",)
     ),
+    "dlfm-table": Model("LFM for tables (ours)", _ours(*_TABLE), ("tables",)),
+    "dlfm-table-start": Model("LFM for tables, its start", _ours(*_TABLE), ("tables",)),
 }
 OURS = ("dlfm-rff-mixture", "dlfm-rff", "dlfm-vip")
 PAPER = ("dlfm-rff-paper", "dlfm-vip-paper")

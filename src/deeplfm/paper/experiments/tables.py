@@ -20,6 +20,7 @@ from deeplfm.paper.experiments.published import CHARIS, UCI
 from deeplfm.paper.experiments.registry import CHOSEN_ON, PAPER_ON, SCORED_ON
 from deeplfm.paper.experiments.studies import STUDIES
 from deeplfm.paper.experiments.table import Results, Row, Table
+from deeplfm.paper.experiments.table_scores import score_tables
 
 Values = NDArray[np.float64]
 
@@ -150,6 +151,7 @@ _OF_THE_PAPER: dict[str, Callable[[Results], list[Table]]] = {
     "physio": lambda results: _patients(results, "physio"),
     "uneven": lambda results: _patients(results, "uneven"),
     "general": general_tables,
+    "tables": score_tables,
     "charis": lambda results: [
         _series(results, "charis", task, ("charis6",), "") for task in SERIES_TASKS
     ],
