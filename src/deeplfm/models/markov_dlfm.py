@@ -52,8 +52,8 @@ class MarkovDLFM(ModelSettings):
     times are. There is one input, the time. Numbers are float64 inside, whatever is asked for.
 
     Args:
-        num_layers: 1, or 2 to try functions g_d of the phase of the strongest rhythm above it;
-            they are kept where they pay.
+        num_layers: 2 tries functions g_d of the phase of the strongest rhythm above the state; they
+            are kept where they pay, and `fitted_.depth` says so. 1 does not.
         modes: how many oscillators all outputs share; "auto" takes up to 40, as many as the data
             can tell, and none where a `greens_function` is given. Those that carry nothing
             switch themselves off.
@@ -79,7 +79,7 @@ class MarkovDLFM(ModelSettings):
         (100,)
     """
 
-    num_layers: int = 1
+    num_layers: int = 2
     modes: int | Literal["auto"] = "auto"
     level: bool = True
     trend: Trend = "auto"

@@ -22,6 +22,7 @@ from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.laplace import Posterior, flat_parameters, with_flat
 
 _PATH = 7  # sets the random numbers of a path apart from those of other functions
+_ALONE = 4  # of so many draws one is of the first layer alone: a second one may be wrong altogether
 
 
 @final
@@ -56,13 +57,17 @@ class SecondLayer:
     def members(
         self, first: Sequence[MarkovModel], posterior: Posterior, record: Record, seed: int
     ) -> list[MarkovModel]:
-        """Of every drawn first layer the model above it, with a path drawn from that one.
+        """Of drawn first layers the models above them, each with a path drawn from its own.
 
-        Its parameters are as far from the best ones as those of the first layer are.
+        Their parameters are as far from the best ones as those of the first layers are. Some stay
+        first layers.
         """
         best = flat_parameters(self.model)
-        found = []
+        found = list[MarkovModel]()
         for number, below in enumerate(first):
+            if number % _ALONE == _ALONE - 1:
+                found.append(below)
+                continue
             values = best.clone()
             values[: len(posterior.mean)] += flat_parameters(below) - posterior.mean
             member = with_flat(self.model, values)

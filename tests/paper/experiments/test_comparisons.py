@@ -20,14 +20,14 @@ def result(
 
 
 RESULTS = [
-    result("lfm-markov", "nile-gap@25", [0.2], [2.0], [1.0], unit=2.0),
-    result("lfm-markov", "nile-gap@50", [0.6], [6.0], [0.8], unit=2.0),
+    result("dlfm-markov", "nile-gap@25", [0.2], [2.0], [1.0], unit=2.0),
+    result("dlfm-markov", "nile-gap@50", [0.6], [6.0], [0.8], unit=2.0),
     result("interpolation", "nile-gap@25", [0.8], [4.0], [0.9], unit=2.0),
     result("interpolation", "nile-gap@50", [0.8], [4.0], [0.9], unit=2.0),
     result("interpolation", "nile-gap@75", [9.0], [9.0], [0.0]),  # ours was not run there
     result("best-gp", "nile-gap@25", [0.1], [8.0], [0.5], unit=2.0),
     result("best-gp", "nile-gap@50", [0.1], [8.0], [0.5], unit=2.0),
-    result("lfm-markov", "walk-gap@90", [1.5, 2.5], [1.0, 3.0], [0.5, 0.6], points=30),
+    result("dlfm-markov", "walk-gap@90", [1.5, 2.5], [1.0, 3.0], [0.5, 0.6], points=30),
     result("interpolation", "walk-gap@90", [0.5, 0.5], [1.0, 1.0], [0.9, 0.9], points=30),
     result("made-by", "walk-gap@90", [1.0, 1.0], [1.0, 1.0], [0.9, 0.9], points=30),
     result("structural", "sunspots-gap@80", [0.1], [0.1], [0.9]),  # ours was not run at all
@@ -37,11 +37,11 @@ RESULTS = [
 def test_cells_are_means_over_outputs_and_runs_that_all_have() -> None:
     cells = cells_of(RESULTS)
     assert set(cells) == {"nile, gap", "walk, gap"}
-    own = cells["nile, gap"]["lfm-markov"]
+    own = cells["nile, gap"]["dlfm-markov"]
     assert (own.nmse, own.crps, own.coverage) == pytest.approx((0.4, 2.0, 0.9))
     assert (own.points, own.runs) == (20, 2)
     assert cells["nile, gap"]["interpolation"].nmse == pytest.approx(0.8)
-    assert cells["walk, gap"]["lfm-markov"].wrong_and_sure
+    assert cells["walk, gap"]["dlfm-markov"].wrong_and_sure
     assert not own.wrong_and_sure
     assert not Scores(2.0, 1.0, 0.7, 1, 1).wrong_and_sure  # wrong, but it says so
 

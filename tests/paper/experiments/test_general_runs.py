@@ -12,7 +12,7 @@ pytest.importorskip("statsmodels")
 
 
 def test_rivals_are_run_where_they_make_sense() -> None:
-    everywhere = {"lfm-markov", "interpolation", "best-gp", "structural"}
+    everywhere = {"dlfm-markov", "interpolation", "best-gp", "structural"}
     assert set(rivals("nile-gap@50")) == everywhere
     assert set(rivals("co2-forecast@180")) == everywhere | {"seasonal-naive"}
     assert set(rivals("macrodata-gap@0")) == everywhere | {"vector", "lag-ridge"}
@@ -27,7 +27,7 @@ def test_settings_are_what_a_user_knows() -> None:
     assert rivals("sales-forecast@432")["structural"]["periods"] == (7, 365.25)
     assert rivals("sunspots-gap@80")["structural"] == {"periods": (), "cycle": True}
     assert rivals("matern32-gap@90")["made-by"]["lengthscale"] == 15
-    assert rivals("co2-gap@90")["lfm-markov"] == {}  # ours is told nothing
+    assert rivals("co2-gap@90")["dlfm-markov"] == {}  # ours is told nothing
 
 
 def test_simulations_have_three_seeds_and_series_one() -> None:
@@ -39,7 +39,7 @@ def test_simulations_have_three_seeds_and_series_one() -> None:
 
 
 def test_ours_is_fitted_without_its_check_in_panels_too() -> None:
-    ours = [cell for cell in cells("general") if cell.model == "lfm-markov"]
+    ours = [cell for cell in cells("general") if cell.model == "dlfm-markov"]
     assert {cell.panel for cell in ours} == {True, False}
     for cell in ours:
         assert cell.estimator.get_params()["check"] is False

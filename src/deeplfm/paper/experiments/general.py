@@ -12,7 +12,7 @@ from typing import Any, final
 from deeplfm.paper.datasets import general_series
 from deeplfm.paper.datasets.general import RECORDS, SOURCES, parts_of
 
-OURS = "lfm-markov"
+OURS = "dlfm-markov"
 MAKER = "made-by"
 _CYCLES = ("sunspots", "panel")  # whose period wanders, or differs by subject: no season
 _OUTPUTS = {"macrodata": 12, "rbf": 2, "matern32": 2, "sales": 2}  # those that have several

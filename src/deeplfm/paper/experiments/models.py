@@ -52,9 +52,14 @@ _IN_THE_PAPER = ("physio", "charis", "table")
 _TABLE = recipe_for_table(1000, 8), training_for_table(1000)  # sizes follow with each table
 
 _OURS = {
+    "dlfm-markov": Model(
+        "DLFM, state space (ours)",
+        _ours(MarkovDLFM()),
+        ("choosing", "scored", "general"),
+    ),
     "lfm-markov": Model(
         "LFM, state space (ours)",
-        _ours(MarkovDLFM()),
+        _ours(MarkovDLFM(num_layers=1)),
         (
             "physio",
             "charis",
@@ -64,7 +69,6 @@ _OURS = {
             "choosing-uneven",
             "origins",
             "scored",
-            "general",
         ),
     ),
     # Starts differ most where half of the observations is gone.
