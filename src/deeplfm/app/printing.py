@@ -47,6 +47,8 @@ def show_fit(fitted: "Fitted") -> None:
     history = fitted.histories[0]
     last = f"{fitted.steps} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"
     console.print(last)
+    if (depth := getattr(fitted, "depth", None)) is not None:
+        line(depth.sentence)
 
 
 def show_check(check: Check) -> None:

@@ -115,7 +115,8 @@ def _beside(fitted: FittedMarkov) -> list[str]:
         found.append("a level that wanders")
     if fitted.trend:
         found.append("a line of unknown slope")
-    return [f"Beside that every output has {' and '.join(found)}."] if found else []
+    lines = [f"Beside that every output has {' and '.join(found)}."] if found else []
+    return lines if fitted.depth is None else [*lines, fitted.depth.sentence]
 
 
 def _note(fitted: FittedMarkov, count: int, dated: bool) -> str:

@@ -38,6 +38,13 @@ class Depth:
     why: str
     gain: float | None = None
 
+    @property
+    def sentence(self) -> str:
+        """All of it in a sentence."""
+        kept = "was kept" if self.kept else "was not kept"
+        gain = "" if self.gain is None else f" It gains {self.gain:.0f} nats."
+        return f"A second layer {kept}: {self.why}{gain}"
+
 
 @final
 class ExpectedRhythm:
