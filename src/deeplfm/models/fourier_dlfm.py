@@ -148,6 +148,8 @@ class FourierDLFM(Recipe):
             generator,
             from_spectrum=self.frequency_init == "periodogram",
             keep_lengthscale=self.lengthscale is not None,
+            keep_hidden=self.hidden_lengthscale is not None,
+            own_physics=self.greens_function is None,
         )
         if self.weight_init == "fitted":
             start_fitted(layers, model.skip, model.likelihood, start)
