@@ -96,12 +96,12 @@ class Frequencies(nn.Module):
         if self.treatment == "prior_draws":
             return torch.zeros((), dtype=ell.dtype, device=ell.device)
         location, log_std = self._inferred()
-        location = location - self.carriers
+        beside = location - self.carriers
         fixed = self.noise if self.treatment == "fixed_noise" else None
         if self.scales is None:
-            return frequency_kl.by(backend, location, log_std, fixed, ell)
+            return frequency_kl.by(backend, beside, log_std, fixed, ell)
         # In units of the kernel's random scales the prior is N(0, 1/ℓ²).
-        relative = location / self.scales, log_std - self.scales.log()
+        relative = beside / self.scales, log_std - self.scales.log()
         return frequency_kl.by(backend, *relative, fixed, ell)
 
     def center(self) -> Float[Tensor, "G Q R P"]:

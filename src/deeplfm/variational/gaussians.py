@@ -4,9 +4,9 @@
     μ = μ0 + u C0 a,  C = C0 B      (μ0, C0) as last `set`, a and B what is learnt
 
 Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
-of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u;
-less beside the diagonal of B, where there are F²/2 of them) that many noisy ones at once do not undo
-a fit; or as large as the prior's (`widen_steps`).
+of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u,
+less for the many beside the diagonal of B) that noisy ones at once do not undo a fit; or as large
+as the prior's (`widen_steps`).
 """
 
 from abc import ABC, abstractmethod

@@ -27,7 +27,7 @@ from deeplfm.models.starts.base import (
 )
 from deeplfm.models.starts.features import features_at
 from deeplfm.models.starts.frequencies import start_frequencies
-from deeplfm.models.starts.oscillation import dominant_oscillation
+from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
 from deeplfm.models.starts.warped import start_warped
 
 _HIDDEN_NOISE = 5e-5  # variance about the hidden targets: more would damp the end of a series
@@ -38,11 +38,10 @@ def start_fitted(
     layers: Sequence[FourierLayer], skip: Skip, likelihood: Likelihood, start: Start
 ) -> None:
     """Start every layer at a closed-form fit, and the noise at what that fit leaves."""
-    if start.series and start.from_spectrum and len(layers) > 1:
-        oscillation = dominant_oscillation(start.x[:, 0], start.y)
-        if oscillation is not None:
-            start_warped(layers, skip, likelihood, start, oscillation)
-            return
+    oscillation = oscillation_of(start) if len(layers) > 1 else None
+    if oscillation is not None:
+        start_warped(layers, skip, likelihood, start, oscillation)
+        return
     x = torch.tensor(start.x)
     values = x
     for number, layer in enumerate(layers):
@@ -57,15 +56,20 @@ def start_fitted(
         values = skip(hidden[None], x)[0]
 
 
+def oscillation_of(start: Start) -> Oscillation | None:
+    """That of a series whose spectrum may be looked at, if it has one."""
+    if not (start.series and start.from_spectrum):
+        return None
+    return dominant_oscillation(start.x[:, 0], start.y)
+
+
 def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
     """Only the frequencies in the input itself, from the spectrum of the targets."""
     for layer in layers:
         start_frequencies(layer, start.y, start)
 
 
-def unit_variance(
-    layer: FourierLayer, phi: Float[Tensor, "N G F"]
-) -> Float[Tensor, "N G F"]:
+def unit_variance(layer: FourierLayer, phi: Float[Tensor, "N G F"]) -> Float[Tensor, "N G F"]:
     """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then."""
     with torch.no_grad():
         variance = phi.square().sum(-1).mean(0).clamp(min=1e-300)  # G

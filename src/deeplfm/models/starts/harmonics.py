@@ -1,7 +1,7 @@
 """Where frequencies start that carry a phase, and those of waves of that phase.
 
-    of the phase:   next to 0, for its mean rate; and up to half the oscillation, for beats that drift
-    of its waves:   harmonics k, exactly and next to them; and the spectrum below the first of them
+    of a phase:    next to 0, for its mean rate, and up to half the oscillation, for its drift
+    of its waves:  harmonics k, exactly and next to them, and the spectrum below the first of them
 
 Waves next to a harmonic let its amplitude drift. Frequencies of waves are per radian of the phase.
 """
@@ -97,7 +97,7 @@ def _drawn(
     """The harmonic of each of `count` frequencies, how far beside it it lies, and its group."""
     orders, left = len(power) - 1, count - (len(power) - 1)
     amplitude = np.sqrt(power)
-    drawn = draw_from(np.arange(orders + 1), amplitude / amplitude.sum(), left, generator)
+    drawn = draw_from(np.arange(orders + 1.0), amplitude / amplitude.sum(), left, generator)
     order = torch.cat([torch.arange(1, orders + 1), drawn.long()])
     beside = torch.special.ndtri(spread(left, generator))
     offset = _BESIDE * resolution * beside[torch.randperm(left, generator=generator)]
@@ -126,7 +126,7 @@ def harmonic_power(phase: Values, y: Values, orders: int) -> Values:
         weights = np.linalg.solve(gram, rows.T @ column[seen])
         power[0] += ((column[seen] - rows @ weights) ** 2).sum() / max(1, seen.sum())
         power[1:] += (weights[1:].reshape(2, -1) ** 2).sum(0) / 2
-    return power / y.shape[1]
+    return np.asarray(power / y.shape[1])
 
 
 def spread(count: int, generator: torch.Generator) -> Float[Tensor, " K"]:

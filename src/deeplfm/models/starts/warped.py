@@ -7,6 +7,7 @@ slopes of the shapes (Gauss-Newton), each with its posterior covariance and the 
 its own evidence asks for. What q knows of the phase is paid for once.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple, final
@@ -54,7 +55,7 @@ def start_warped(
             drawn = phase.draws(_DRAWS, start.generator)
     phase.write()
     shapes.write(likelihood)
-    for below, layer in zip(layers, layers[1:-1], strict=False):
+    for below, layer in itertools.pairwise(layers[:-1]):
         _pass_on(layer, skip, x, below.num_outputs, phase.values(), start)
 
 
@@ -74,9 +75,14 @@ class _Phase:
         self.phi = features_at(layer, x)[:, 0]
         forces = layer.sensitivities.shape[1]
         self.groups = still.repeat(2 * forces)
-        sizes = self.phi.square().mean(0).clamp(min=1e-300).rsqrt()
-        self.std = sizes * torch.where(self.groups == 0, span * fastest, 0.3)
-        self.found = Posterior(*[torch.zeros(0)] * 3, 0.0)
+        # One scale for a group: the ODE makes what is fast in a phase as small as it should be.
+        power = self.phi.square().mean(0)
+        self.std = torch.zeros_like(power)
+        for group, size in ((0, span * fastest), (1, 0.3)):
+            chosen = self.groups == group
+            self.std[chosen] = size / power[chosen].sum().clamp(min=1e-300).sqrt()
+        none = torch.zeros(0)
+        self.found = Posterior(none, none, none, 0.0)  # `fit` comes first
 
     def fit(self, precision: Float[Tensor, " N"], wanted: Float[Tensor, " N"], rounds: int) -> None:
         """Its posterior given values that are known so well; scales follow in all but the last."""
@@ -98,7 +104,7 @@ class _Phase:
     def draws(self, count: int, generator: torch.Generator) -> Float[Tensor, "K N"]:
         lower = torch.linalg.cholesky(self.found.precision)
         noise = torch.randn(count, len(lower), generator=generator, dtype=lower.dtype)
-        weights = torch.linalg.solve_triangular(lower.mT, noise.mT, upper=True).mT
+        weights: Tensor = torch.linalg.solve_triangular(lower.mT, noise.mT, upper=True).mT
         return self.values() + weights @ self.phi.mT
 
     def write(self) -> None:
@@ -106,16 +112,16 @@ class _Phase:
         layer, q = self.layer, self.layer.weights
         one = q.shift.shape[-1]
         quiet = self.phi.square().mean(0).sum().rsqrt().expand(len(self.std))
-        shared = layer.output_sensitivities is not None
-        stds = self.std[None] if shared else torch.stack([self.std, *[quiet] * (len(q.shift) - 1)])
-        stds = stds.reshape(-1, one)
+        mixing = layer.output_sensitivities
+        others = 0 if mixing is not None else len(q.shift) - 1
+        stds = torch.stack([self.std, *[quiet] * others]).reshape(-1, one)
         unit = stds.square().mean().sqrt()
         stds = stds / unit
         mean, precision = torch.zeros_like(stds), torch.diag_embed(stds**-2)
-        if shared:
+        if mixing is not None:
             with torch.no_grad():
-                layer.output_sensitivities.fill_(_QUIET)
-                layer.output_sensitivities[0] = 1.0
+                mixing.fill_(_QUIET)
+                mixing[0] = 1.0
             mean = (self.found.mean / unit).reshape(mean.shape)
             precision = (self.found.precision * unit**2)[None]
         else:
@@ -166,10 +172,12 @@ class _Shapes:
         self.groups = list(groups.unbind())
         self.noise = torch.full((outputs,), FIRST_NOISE, dtype=torch.float64)
         self.found: list[Posterior] = []
+        self.phi: list[Tensor] = []  # at each draw of the phase
 
     def fit(self, drawn: Float[Tensor, "K N"]) -> None:
         """Posteriors and noise given draws of the phase; then scales, and posteriors again."""
-        phi = torch.cat([self._features(phase) for phase in drawn])
+        self.phi = [self._features(phase) for phase in drawn]
+        phi = torch.cat(self.phi)
         y = self.y.repeat(len(drawn), 1)
         for again in (True, True, False):
             self.found = [
@@ -186,12 +194,11 @@ class _Shapes:
                 self.stds = [_scaled(*part) for part in parts]
 
     def about_phase(self, drawn: Float[Tensor, "K N"]) -> tuple[Tensor, Tensor]:
-        """How well the outputs tell the phase [N], and what they say it is, by their slopes."""
+        """How well outputs tell the phase that they were fitted to [N], and what they say it is."""
         seen, y = ~self.y.isnan(), self.y.nan_to_num()
         pull, push = torch.zeros((2, len(y)), dtype=y.dtype)
         lowers = [torch.linalg.cholesky(one.precision) for one in self.found]
-        for phase in drawn:
-            phi = self._features(phase)
+        for phase, phi in zip(drawn, self.phi, strict=True):
             slopes = (self._features(phase + _STEP) - phi) / _STEP
             for one, found, lower in zip(self.problems, self.found, lowers, strict=True):
                 rise = self._mixed(slopes, one)  # N Dg F
@@ -232,7 +239,8 @@ class _Shapes:
         part = phi[:, one.outputs]
         if one.mixing is None:
             return part
-        return (part.unflatten(-1, (one.mixing.shape[1], -1)) * one.mixing).flatten(-2)
+        mixed: Tensor = part.unflatten(-1, (one.mixing.shape[1], -1)) * one.mixing
+        return mixed.flatten(-2)
 
 
 def _quieten(layer: FourierLayer) -> None:
