@@ -23,6 +23,7 @@ _REACH = 0.5  # of the oscillation: how fast its rate may change
 _HARMONICS, _EXACT = 12, 3  # at most so many, and of so many frequencies one is exactly at one
 _BESIDE = 0.7  # resolutions: spread of those next to a harmonic
 _BELOW = 0.6  # of the first harmonic: where the spectrum is not the oscillation itself
+_SURE = 1e-3  # resolutions: spread of q of a frequency, where it has one; more would turn a phase
 _RIDGE = 1e-2
 
 EXACT, SLOW, BESIDE = 0, 1, 2  # groups of waves, each with a prior scale of its own
@@ -49,7 +50,7 @@ def about_rest(
         for _ in range(forces)
     ]
     omega = torch.stack(drawn)[None]
-    _start(layer, omega, torch.zeros_like(omega), 0.1 * resolution, keep=start.keep_lengthscale)
+    _start(layer, omega, torch.zeros_like(omega), _SURE * resolution, keep=start.keep_lengthscale)
     return (torch.arange(count) >= still).long()
 
 
@@ -82,7 +83,7 @@ def about_harmonics(layer: FourierLayer, phase: Values, start: Start) -> Waves:
     shape = (sets, forces, count)
     about = torch.stack(carriers).reshape(shape)
     omega = about + torch.stack(offsets).reshape(shape)
-    _start(layer, omega, about, 0.1 * resolution, keep=start.keep_hidden)
+    _start(layer, omega, about, _SURE * resolution, keep=start.keep_hidden)
     return Waves(torch.stack(sizes).reshape(sets, -1), torch.stack(groups).reshape(sets, -1))
 
 
