@@ -3,10 +3,9 @@
     w = s (μ + Cε);   KL(q ‖ prior) = ½ (|μ|² + |C|² - F - 2 log det C)
     μ = μ0 + u C0 a,  C = C0 B      (μ0, C0) as last `set`, a and B what is learnt
 
-Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
-of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u,
-less for the many beside the diagonal of B) that noisy ones at once do not undo a fit; or as large
-as the prior's (`widen_steps`).
+Both posteriors of the library are this: inducing values, weights of features. Steps of an optimiser
+are in units of the spread of q as it was set, and so small (u; less beside the diagonal of B) that
+many noisy ones at once do not undo a fit; or as large as the prior's (`widen_steps`).
 """
 
 from abc import ABC, abstractmethod
