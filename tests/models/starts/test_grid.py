@@ -18,7 +18,7 @@ X = np.linspace(0, 1, 400)
 
 
 def oscillation() -> Oscillation:
-    return Oscillation(OMEGA, np.exp(1j * OMEGA * X))
+    return Oscillation(OMEGA, np.exp(1j * OMEGA * X), np.zeros(1), np.ones(1))
 
 
 def started(

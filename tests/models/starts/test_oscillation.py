@@ -43,6 +43,7 @@ def test_a_few_cycles_are_steady() -> None:
     found = dominant_oscillation(x, (y - y.mean()) / y.std())
     assert found is not None
     assert found.frequency == pytest.approx(2 * math.pi / 0.45, rel=0.01)
+    assert found.offsets.tolist() == [0.0]
     np.testing.assert_allclose(found.values, np.exp(1j * found.frequency * x))
 
 
@@ -51,8 +52,14 @@ def test_a_phase_has_no_jumps_across_gaps_in_any_order() -> None:
     random = np.random.default_rng(1)
     x = np.concatenate([random.uniform(0, 0.3, 80), random.uniform(0.6, 1, 90)])
     phase = 90 * x + 4 * np.sin(3 * x)
-    found = Oscillation(90.0, np.exp(1j * phase)).phase(x)
+    found = Oscillation(90.0, np.exp(1j * phase), np.zeros(1), np.ones(1)).phase(x)
     np.testing.assert_allclose(found - found[0], phase - phase[0], atol=1e-9)
+
+
+def test_the_bandwidth_is_the_deviation_of_the_power() -> None:
+    """Lines at -2, 0 and 4 of amplitude 1, 3 and 2: powers of 1, 9 and 4."""
+    lines = Oscillation(50.0, np.ones(1, complex), np.array([-2.0, 0, 4]), np.array([1.0, 3, 2]))
+    assert lines.bandwidth == pytest.approx(math.sqrt((1 * 4 + 4 * 16) / 14))
 
 
 def test_noise_and_trends_have_none() -> None:

@@ -32,10 +32,21 @@ _AT_ONCE = 2**15  # rows in all windows that are solved together: a few MB
 @final
 @dataclass(frozen=True, eq=False)
 class Oscillation:
-    """ω0, and e^{jφ} at the inputs it was asked for [N]."""
+    """ω0, e^{jφ} at the inputs it was asked for [N], and its spectrum about ω0.
+
+    offsets, amplitude: of its spectrum, relative to ω0; a steady oscillation has one, at 0.
+    """
 
     frequency: float
     values: NDArray[np.complex128]
+    offsets: Values
+    amplitude: Values
+
+    @property
+    def bandwidth(self) -> float:
+        """The standard deviation of the spectrum: how fast the phase drifts."""
+        power = self.amplitude**2
+        return math.sqrt(float((power * self.offsets**2).sum() / power.sum()))
 
     def phase(self, x: Values) -> Values:
         """φ [N] at the inputs it was made from, without jumps however far apart they are."""
@@ -54,6 +65,7 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
     frequency = _refined(x, y, frequency)
     span = float(np.ptp(x))
     centers = np.linspace(x.min(), x.max(), max(3, math.ceil(_CENTERS * span * frequency / 6) + 1))
+    slow = np.ones(len(centers), dtype=complex)
     values = np.ones(len(x), dtype=complex)
     if span * frequency > _STEADY_CYCLES * 2 * math.pi:
         amplitudes = _demodulated(x, y, frequency, centers)
@@ -63,8 +75,16 @@ def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
         order = np.argsort(x)
         phase = np.angle(values) + frequency * x
         sharp = SharpenedPhase(x[order], y[order], phase[order], frequency)
-        values = values * np.exp(1j * sharp.bend(x))
-    return Oscillation(frequency, np.asarray(values * np.exp(1j * frequency * x)))
+        values, slow = (z * np.exp(1j * sharp.bend(at)) for z, at in ((values, x), (slow, centers)))
+    power = np.abs(np.fft.fft(slow[:-1])) ** 2
+    offsets = 2 * math.pi * np.fft.fftfreq(len(power), d=centers[1] - centers[0])
+    kept = power > 1e-4 * power.max()
+    return Oscillation(
+        frequency,
+        np.asarray(values * np.exp(1j * frequency * x)),
+        offsets[kept],
+        np.sqrt(power[kept]),
+    )
 
 
 def _unit(values: NDArray[np.complex128]) -> NDArray[np.complex128]:
