@@ -147,7 +147,7 @@ def test_an_interrupted_second_layer_goes_on_where_it_was(
     steps.clear()
     broken[0] = False
     again = fit(checkpoints=tmp_path)
-    assert len(steps) == 16 - 4 + 16  # the rest of the second layer, and what it is compared with
+    assert len(steps) == 32 - 4 + 32  # the rest of the second layer, and what it is compared with
     for name, value in own(model).top.state_dict().items():
         assert torch.equal(value, own(again).top.state_dict()[name])
 

@@ -160,6 +160,27 @@ def test_weights_with_a_prior_are_integrated_out() -> None:
     np.testing.assert_allclose(system.evidence(quiet), system.evidence(nothing), rtol=1e-12)
 
 
+def test_gradients_of_draws_are_those_of_the_evidence_on_average() -> None:
+    """Probes along each weight, √W long, have the second moments of normal ones exactly."""
+    plain, rows = some_system(4), believing(some_rows((25,), seed=4))
+    noise = plain.noise.clone().requires_grad_()
+    loadings = plain.loadings.clone().requires_grad_()
+    design = rows.design.clone().requires_grad_()
+    learnt = (noise, loadings, design)
+    system = replace(plain, noise=noise, loadings=loadings)
+    own = replace(rows, design=torch.cat((rows.design[..., :4], design[..., 4:]), -1))
+    exact = system.evidence(own)
+    expected = torch.autograd.grad(exact.sum(), learnt)
+    found = [torch.zeros_like(part) for part in learnt]
+    for probe in math.sqrt(rows.believed) * torch.eye(rows.believed, dtype=f64):
+        value = system.evidence(own, probe=probe)
+        np.testing.assert_allclose(value.detach(), exact.detach(), rtol=1e-12)
+        for total, part in zip(found, torch.autograd.grad(value.sum(), learnt), strict=True):
+            total += part / rows.believed
+    for total, part in zip(found, expected, strict=True):
+        np.testing.assert_allclose(total, part, rtol=1e-7, atol=1e-7)
+
+
 def test_smoothed_functions_are_those_of_universal_kriging() -> None:
     system, rows = some_system(1), some_rows((30,), seed=1)
     generator = torch.Generator().manual_seed(2)

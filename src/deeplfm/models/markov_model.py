@@ -159,10 +159,11 @@ class MarkovModel(nn.Module):
         natural: Natural | None = None,
         scale: Tensor | None = None,
         backend: Backend = "auto",
+        probe: Tensor | None = None,
     ) -> Float[Tensor, ""]:
-        """The log evidence of rows of a record, summed over series."""
+        """The log evidence of rows of a record, summed over series; `probe` as `System` has it."""
         rows = self.observations(record, cut, natural, scale)
-        return self.system(natural).evidence(rows, backend).sum()
+        return self.system(natural).evidence(rows, backend, probe).sum()
 
     def _answers(self, record: Record, cut: Cut, natural: Natural | None) -> Tensor:
         """What the ODEs answer to known inputs of unit gain."""

@@ -9,7 +9,7 @@ the restricted likelihood.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 import numpy as np
@@ -83,18 +83,59 @@ class System:
     loadings: Float[Tensor, "D s"]
     noise: Float[Tensor, " D"]
 
-    def evidence(self, rows: Observations, backend: Backend = "auto") -> Float[Tensor, " B"]:
-        """The log evidence of every series: of what its unknown weights do not change."""
+    def evidence(
+        self,
+        rows: Observations,
+        backend: Backend = "auto",
+        probe: Float[Tensor, " W"] | None = None,
+    ) -> Float[Tensor, " B"]:
+        """The log evidence of every series: of what its unknown weights do not change.
+
+        With a `probe`, normal numbers for the weights that are believed, its gradients are those of
+        draws of these weights given the rows: unbiased (Fisher), and columns fewer.
+        """
+        if probe is not None:
+            return self._evidence_by_draws(rows, backend, probe)
+        return self._evidence_and_weights(rows, backend)[0]
+
+    def _evidence_and_weights(
+        self, rows: Observations, backend: Backend
+    ) -> tuple[Float[Tensor, " B"], Weights]:
         log_det, gram = markov_evidence.on(rows.device, backend, *self._model(rows))
         found = solve_weights(gram, rows.believed)
         count = rows.observed.sum((1, 2)).to(log_det) - found.num_seen
         constant = count * math.log(2 * math.pi)
-        return -(log_det + found.log_det + found.quadratic + constant) / 2
+        return -(log_det + found.log_det + found.quadratic + constant) / 2, found
+
+    def _evidence_by_draws(
+        self, rows: Observations, backend: Backend, probe: Float[Tensor, " W"]
+    ) -> Float[Tensor, " B"]:
+        """∇ log p(y) = E[∇ log p(y | w) | y]: of a draw and its mirror image about the mean.
+
+        Their mean is that of two columns: what the mean of the weights leaves, and what is drawn.
+        """
+        with torch.no_grad():
+            value, weights = self._evidence_and_weights(rows, backend)
+            last = weights.covariance[:, -rows.believed :, -rows.believed :]
+            mean = weights.estimate[:, -rows.believed :]
+            drawn = torch.linalg.cholesky(last) @ probe
+        flat, believed = rows.design.split(
+            [rows.design.shape[-1] - rows.believed, rows.believed], -1
+        )
+        left = rows.targets - torch.einsum("bndw,bw->bnd", believed, mean)
+        added = torch.einsum("bndw,bw->bnd", believed, drawn)
+        plain = replace(rows, targets=left, design=flat, believed=0)
+        model = self._model(plain)
+        model[7] = torch.cat((left[..., None], added[..., None], flat), -1)
+        log_det, gram = markov_evidence.on(rows.device, backend, *model)
+        kept = [k for k in range(gram.shape[1]) if k != 1]
+        first, second = solve_weights(gram[:, kept][:, :, kept]), solve_weights(gram[:, 1:, 1:])
+        slope = -(log_det + first.log_det + first.quadratic + second.quadratic) / 2
+        return value + slope - slope.detach()
 
     def weights(self, rows: Observations, backend: Backend = "auto") -> Weights:
         """The unknown weights of every series."""
-        gram = markov_evidence.on(rows.device, backend, *self._model(rows))[1]
-        return solve_weights(gram, rows.believed)
+        return self._evidence_and_weights(rows, backend)[1]
 
     def smooth(
         self,

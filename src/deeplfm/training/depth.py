@@ -24,7 +24,7 @@ from deeplfm.statespace.rhythm import path_cost, phase_moments, strongest
 Train = Callable[[MarkovModel, str], bool]  # a model, under a name: whether it went to its end
 
 BESIDE, SECOND = "beside", "depth"  # names of the two trainings
-SHARE, RATE = 0.2, 0.4  # of the steps of a fit in each of them, and of its rate: they go on
+SHARE, RATE = 0.4, 0.4  # of the steps of a fit in each of them, and of its rate: they go on
 _MOST_ROWS = 3000  # every step sees all of them
 _PERIODS = 10.0  # of the rhythm, at least: a shape is learnt from its repeats
 

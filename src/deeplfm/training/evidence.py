@@ -92,8 +92,10 @@ class EvidenceTrainer:
         """The log evidence of rows, as if they were all, and the log prior."""
         rows = cut.observed.sum() if self._whole is None else None
         share = 1.0 if rows is None else float(self._observed / max(1, int(rows)))
-        scale = self._noise_scale(cut)
-        found = self.model.evidence(self.record, cut, None, scale, self.training.backend)
+        scale, probe, phase = self._noise_scale(cut), None, self.model.phase
+        if phase is not None:
+            probe = torch.randn(phase.count, generator=self._generator, dtype=torch.float64)
+        found = self.model.evidence(self.record, cut, None, scale, self.training.backend, probe)
         return share * found, self.model.log_prior()
 
     def save(self) -> None:
