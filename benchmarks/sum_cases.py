@@ -141,7 +141,9 @@ def matheron(forces: int, points: int, inputs: int) -> Callable[[Maker], tuple[A
     def make(m: Maker) -> tuple[Any, ...]:
         like = torch.zeros((), dtype=m.dtype, device=m.device)
         whitened = FullGaussian((forces, points), like=like)
-        m.leaves.extend(whitened.parameters())
+        # As leaves: what makes them of parameters is no part of a sum.
+        parts = [part.detach().requires_grad_(part.requires_grad) for part in whitened.parts()]
+        m.leaves.extend(part for part in parts if part.requires_grad)
         generator = torch.Generator(device=m.device).manual_seed(0)
         numbers = random_numbers(m.samples, WAVES, whitened.shift, inputs, SMOOTH, generator)
         return (
@@ -149,7 +151,7 @@ def matheron(forces: int, points: int, inputs: int) -> Callable[[Maker], tuple[A
             m.rand(1, points, inputs),
             m.rand(1, inputs, low=0.2, high=0.5),
             m.rand(forces, low=0.5, high=1.0),
-            *whitened.parts(),
+            *parts,
             torch.full_like(like, 1e-4),
             *numbers,
         )

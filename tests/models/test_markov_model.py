@@ -126,7 +126,7 @@ def test_known_periods_come_first() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"num_layers": 2},
+        {"num_layers": 3},
         {"modes": -1},
         {"periods": (0.0,)},
         {"lengthscale": -1.0},

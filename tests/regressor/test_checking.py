@@ -15,7 +15,7 @@ from deeplfm.errors import FitWarning
 from deeplfm.evaluation.check import MODEL
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.markov_fitting import fit_markov
-from deeplfm.regressor.markov_rehearsal import REHEARSAL, Passes, Rehearsal
+from deeplfm.regressor.markov_rehearsal import REHEARSAL, Passes, Rehearsal, Rehearsed
 from deeplfm.training.evidence import CHECKPOINT, EvidenceTrainer
 
 Values = Any

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import deeplfm as dlfm
-from deeplfm.regressor import markov
+from deeplfm.regressor import markov, markov_members
 
 KINDS: dict[str, dict[str, Any]] = {
     "bank and level": {"modes": 2},
@@ -47,6 +47,7 @@ def test_draws_have_the_moments_of_the_prediction(
 ) -> None:
     """Of two physics, each with its draws: the exact moments are those of the same physics."""
     monkeypatch.setattr(markov, "PHYSICS", 2)
+    monkeypatch.setattr(markov_members, "PHYSICS", 2)
     monkeypatch.setattr(markov, "_FEWEST", 2)
     model, count = fit(kind), 250
     p = model.predictive(ASKED, num_samples=2 * count, seed=3)

@@ -85,7 +85,7 @@ def test_observations_are_drawn_together_about_the_same_mean(model: dlfm.DeepLFM
 def test_beats_are_followed_where_all_outputs_are_missing(model: dlfm.DeepLFMRegressor) -> None:
     t, y = beats()
     shallow = dlfm.DeepLFMRegressor(
-        dlfm.MarkovDLFM(modes=8), dlfm.Training(steps=80), progress=False, check=False
+        dlfm.MarkovDLFM(num_layers=1, modes=8), dlfm.Training(steps=80), progress=False, check=False
     )
     left = y.copy()
     left[HIDDEN] = np.nan

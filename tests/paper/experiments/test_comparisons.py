@@ -53,7 +53,7 @@ def test_ratios_are_geometric_means_and_coverage_is_pooled() -> None:
     # Coverage of ours: (20·.9 + 60·.55)/80.
     assert rows["interpolation or last value"] == ("2", "1.41", "1.41", "0.90", "0.64", "0")
     assert rows["exact GP, best kernel"][:2] == ("1", "4.00")
-    assert rows["LFM, state space (ours)"] == ("2", "", "", "0.64", "0.64", "1")
+    assert rows["DLFM, state space (ours)"] == ("2", "", "", "0.64", "0.64", "1")
     assert "UnobservedComponents" not in rows
 
 
