@@ -3,18 +3,26 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import deeplfm as dlfm
+from deeplfm.data import dataset, fit_scaling
 from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers import FourierLayer
 from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
 from deeplfm.models.starts.base import posterior_of_weights
-from deeplfm.models.starts.features import features_at
-from deeplfm.models.starts.fourier import fit_weights, unit_variance
+from deeplfm.models.starts.fourier import (
+    _HIDDEN_NOISE,
+    features_at,
+    fit_weights,
+    unit_variance,
+)
+from deeplfm.models.starts.frequencies import _near
+from deeplfm.models.starts.oscillation import dominant_oscillation
 from deeplfm.variational.parameters import Quantity
 
 SHARED = {"shared_forces": True, "num_forces": 2}
@@ -129,33 +137,32 @@ def test_unit_variance(inputs: str) -> None:
     torch.testing.assert_close(phi.square().sum(-1).mean(0), torch.ones(3, dtype=torch.float64))
 
 
-def test_expectations_are_a_prior() -> None:
-    """Against the function-space formula with the prior diag(s²); repeated rows count once."""
+@pytest.mark.parametrize("options", [{}, SHARED])
+def test_expectations_are_a_prior(options: dict[str, Any]) -> None:
+    """Against the function-space formula with the prior diag(s²)."""
+    made, (x, y) = layer(**options), data()
+    phi = features_at(made, x)
     generator = torch.Generator().manual_seed(3)
-    phi = torch.randn(40, 1, 10, generator=generator, dtype=torch.float64)
-    y = torch.randn(40, 1, generator=generator, dtype=torch.float64)
-    y[7:12] = torch.nan
-    std = 0.1 + torch.rand(10, generator=generator, dtype=torch.float64)
-    seen, noise = ~y[:, 0].isnan(), torch.tensor([0.2], dtype=torch.float64)
-    found = posterior_of_weights(phi, y, noise, estimate=False, with_offset=False, prior_std=std)
-    rows = phi[seen, 0]
-    scaled = rows * std.square()
-    gain = torch.linalg.inv(rows @ scaled.mT + 0.2 * torch.eye(len(rows), dtype=torch.float64))
-    torch.testing.assert_close(found.mean, scaled.mT @ gain @ y[seen, 0])
-    covariance = torch.diag(std.square()) - scaled.mT @ gain @ scaled
-    torch.testing.assert_close(torch.linalg.inv(found.precision), covariance)
-    for estimate in (False, True):
-        once, thrice = noise.clone(), noise.clone()
-        one = posterior_of_weights(phi, y, once, estimate=estimate, prior_std=std)
-        three = posterior_of_weights(
-            phi.repeat(3, 1, 1),
-            y.repeat(3, 1),
-            thrice,
-            estimate=estimate,
-            prior_std=std,
-            repeated=3,
-        )
-        torch.testing.assert_close((three, thrice), (one, once))
+    one = 0.1 + torch.rand(10, generator=generator, dtype=torch.float64)
+    expected = one.repeat(phi.shape[-1] // 10)
+    mean = fit_weights(made, phi, y, expected=expected)
+    mixed = phi.expand(-1, 3, -1)
+    if made.output_sensitivities is not None:
+        mixed = (
+            mixed.unflatten(-1, (2, -1)) * made.output_sensitivities.detach()[..., None]
+        ).flatten(-2)
+    seen = ~y.isnan()
+    for outputs in [(0, 1, 2)] if options else [(0,), (1,), (2,)]:
+        rows = torch.cat([mixed[seen[:, d], d] for d in outputs])
+        centred = torch.cat([y[seen[:, d], d] - made.offset.detach()[d] for d in outputs])
+        scaled = rows * expected.square()
+        noise = _HIDDEN_NOISE * torch.eye(len(rows), dtype=torch.float64)
+        solved = torch.linalg.solve(rows @ scaled.mT + noise, centred)
+        everywhere = torch.cat([mixed[:, d] for d in outputs])
+        got = torch.cat([mean[:, d] - made.offset.detach()[d] for d in outputs])
+        # Noise of 1e-5 beside a prior of 1: five of sixteen digits are lost twice.
+        torch.testing.assert_close(got, everywhere @ scaled.mT @ solved, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(made.weights.prior_std, one)
 
 
 def test_the_evidence_is_that_of_the_function_space() -> None:
@@ -173,14 +180,57 @@ def test_the_evidence_is_that_of_the_function_space() -> None:
     assert found == pytest.approx(float(exact.log_prob(y[seen, 0])) + constant, rel=1e-9)
 
 
+def test_what_drifts_beside_an_oscillation_takes_more_of_the_input() -> None:
+    x = np.linspace(0, 1, 600)
+    beats = np.exp(4 * np.cos(150 * x))
+    beats = (beats - beats.mean()) / beats.std()
+    y = np.stack([beats, 0.3 * beats + np.sin(11 * x) + np.cos(26 * x)], axis=1)
+    data = dataset(x, y + 0.02 * np.random.default_rng(0).standard_normal(y.shape))
+    scaling = fit_scaling(data)
+    recipe = dlfm.FourierDLFM().resolved(data, scaling)
+    model = recipe.build(data, scaling, torch.Generator().manual_seed(0))
+    last = model.layers[-1]
+    assert isinstance(last, FourierLayer)
+    sensitivities = last.sensitivities.detach()[:, 0]
+    shares = sensitivities[:, -1] / sensitivities[:, 0]
+    assert shares[0] == pytest.approx(0.5)
+    assert shares[1] == pytest.approx(1.5)
+
+
+def test_little_is_expected_far_from_an_oscillation() -> None:
+    x = np.linspace(0, 1, 500)
+    drift = 0.6 * np.sin(9 * x)
+    y = np.stack([np.cos(150 * x + drift), np.cos(300 * x + 2 * drift)], axis=1)
+    found = dominant_oscillation(x, y)
+    assert found is not None
+    omega, expected = _near(found, 100, 2 * np.pi, torch.Generator().manual_seed(0))
+    far = expected < 1
+    assert far.sum() == 35
+    offsets = (omega - found.frequency).abs()
+    assert offsets[far].max() > 0.4 * found.frequency
+    kept = offsets[~far & (omega.abs() > 1)]  # without those next to 0
+    assert len(kept) == 60
+    assert kept.max() < 0.3 * found.frequency
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("drift", [0.0, 0.6])
+def test_few_frequencies_are_as_many_as_asked_for(count: int, drift: float) -> None:
+    x = np.linspace(0, 1, 500)
+    found = dominant_oscillation(x, np.cos(150 * x + drift * np.sin(9 * x))[:, None])
+    assert found is not None
+    omega, expected = _near(found, count, 2 * np.pi, torch.Generator().manual_seed(0))
+    assert len(omega) == len(expected) == count
+    assert omega.isfinite().all()
+
+
 def test_frequencies_start_where_told_at_the_least_kl() -> None:
     """Fixed noise: Ω is exact, and no other spread of q(Ω) with that Ω costs less."""
     ell = Quantity("lengthscale", 0.5).tiled(1, 1, 2)
     frequencies = Frequencies(ell, 6, "fixed_noise", torch.Generator().manual_seed(0))
     omega = torch.linspace(-40, 60, 12, dtype=torch.float64).reshape(1, 1, 6, 2)
     lengthscale = torch.tensor([[[0.02, 0.05]]], dtype=torch.float64)
-    carriers = torch.full_like(omega, 12.0)
-    frequencies.start(omega, 1.0, lengthscale, carriers)
+    frequencies.start(omega, 1.0, lengthscale)
     torch.testing.assert_close(frequencies.draw(3)[0], omega)
     torch.testing.assert_close(frequencies.lengthscale(), lengthscale)
     frequencies.kl().backward()

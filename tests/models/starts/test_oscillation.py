@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
+from deeplfm.models.starts.oscillation import (
+    Oscillation,
+    dominant_oscillation,
+    projection_angles,
+)
 
 
 def beats(drift: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -47,19 +51,32 @@ def test_a_few_cycles_are_steady() -> None:
     np.testing.assert_allclose(found.values, np.exp(1j * found.frequency * x))
 
 
-def test_a_phase_has_no_jumps_across_gaps_in_any_order() -> None:
-    """A drift of less than half a turn from row to row is followed, however many turns a gap is."""
-    random = np.random.default_rng(1)
-    x = np.concatenate([random.uniform(0, 0.3, 80), random.uniform(0.6, 1, 90)])
-    phase = 90 * x + 4 * np.sin(3 * x)
-    found = Oscillation(90.0, np.exp(1j * phase), np.zeros(1), np.ones(1)).phase(x)
-    np.testing.assert_allclose(found - found[0], phase - phase[0], atol=1e-9)
+def test_projections_are_cosines_at_different_angles() -> None:
+    x, y, _ = beats(0.0)
+    found = dominant_oscillation(x, y)
+    assert found is not None
+    values = found.projections(3)
+    assert values.shape == (900, 3)
+    phase = np.angle(found.values)
+    for k, angle in enumerate(projection_angles(3)):
+        np.testing.assert_allclose(values[:, k], np.cos(phase - angle), atol=1e-12)
+    assert len(set(projection_angles(3))) == 3
 
 
 def test_the_bandwidth_is_the_deviation_of_the_power() -> None:
     """Lines at -2, 0 and 4 of amplitude 1, 3 and 2: powers of 1, 9 and 4."""
     lines = Oscillation(50.0, np.ones(1, complex), np.array([-2.0, 0, 4]), np.array([1.0, 3, 2]))
     assert lines.bandwidth == pytest.approx(math.sqrt((1 * 4 + 4 * 16) / 14))
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 8])
+def test_functions_of_the_projections_reach_every_harmonic(count: int) -> None:
+    """cos k(φ - θ_i) over i span cos kφ and sin kφ: the 2 x count matrix is well conditioned."""
+    angles = projection_angles(count)
+    assert len(angles) == count
+    for k in range(1, 13):
+        values = np.linalg.svd(np.stack([np.cos(k * angles), np.sin(k * angles)]))[1]
+        assert values.min() > (0.15 if count == 2 else 0.6)
 
 
 def test_noise_and_trends_have_none() -> None:

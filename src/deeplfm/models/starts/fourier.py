@@ -1,6 +1,6 @@
 """Where a deep Fourier model starts: each layer solved in closed form for what it should do first.
 
-    hidden layers:  the phase of the dominant oscillation (`warped`), or the inputs themselves
+    hidden layers:  cos(φ(x) - θ_k) of the dominant oscillation, or the inputs themselves
     last layer:     the observed targets, given the hidden functions
 
 For fixed frequencies the best Gaussian q(W) of a layer is a linear regression: its mean and its
@@ -8,6 +8,7 @@ covariance are set to that. From the prior alone the optimisation of a deep mode
 before it begins; from here it improves on a fit that is already good.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -26,23 +27,22 @@ from deeplfm.models.starts.base import (
     principal_components,
 )
 from deeplfm.models.starts.evidence import start_by_evidence
-from deeplfm.models.starts.features import features_at
 from deeplfm.models.starts.frequencies import start_frequencies
 from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
-from deeplfm.models.starts.warped import start_warped
+from deeplfm.responses.transients import transients
 
 _HIDDEN_NOISE = 5e-5  # variance about the hidden targets: more would damp the end of a series
 _ALIKE = 600  # neighbouring errors of a phase are one: so few of the targets count for its spread
+_SHARES = (0.5, 1.0, 1.5)  # of the input itself beside hidden functions, to choose from
+_AT_ONCE = 2**17  # waves that exist at a time: a few MB
 
 
 def start_fitted(
     layers: Sequence[FourierLayer], skip: Skip, likelihood: Likelihood, start: Start
 ) -> None:
     """Start every layer at a closed-form fit, and the noise at what that fit leaves."""
-    oscillation = oscillation_of(start) if len(layers) > 1 else None
-    if oscillation is not None:
-        start_warped(layers, skip, likelihood, start, oscillation)
-        return
+    deep = start.series and len(layers) > 1
+    oscillation = dominant_oscillation(start.x[:, 0], start.y) if deep else None
     x = torch.tensor(start.x)
     values = x
     for number, layer in enumerate(layers):
@@ -54,33 +54,111 @@ def start_fitted(
                 layer, values, torch.tensor(start.y), *settings, keep_lengthscale=keep
             )
             return
-        targets = start.y if last else _hidden_targets(layer, values, start)
-        start_frequencies(layer, targets, start)
-        phi = unit_variance(layer, features_at(layer, values))
+        targets = start.y if last else _hidden_targets(layer, values, oscillation, start)
+        expected = start_frequencies(layer, number == 0, targets, oscillation, start)
+        phi = features_at(layer, values)
+        if last and oscillation is not None and skip.passes_inputs:
+            phi = _share_of_input(layer, phi, values, torch.tensor(targets))
+        phi = unit_variance(layer, phi, expected)
         if last:
             fit_weights(layer, phi, torch.tensor(targets), likelihood)
             return
-        hidden = fit_weights(layer, phi, torch.tensor(targets))
+        hidden = fit_weights(layer, phi, torch.tensor(targets), expected=expected)
         values = skip(hidden[None], x)[0]
-
-
-def oscillation_of(start: Start) -> Oscillation | None:
-    """That of a series whose spectrum may be looked at, if it has one."""
-    if not (start.series and start.from_spectrum):
-        return None
-    return dominant_oscillation(start.x[:, 0], start.y)
 
 
 def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
     """Only the frequencies in the input itself, from the spectrum of the targets."""
-    for layer in layers:
-        start_frequencies(layer, start.y, start)
+    for number, layer in enumerate(layers):
+        start_frequencies(layer, number == 0, start.y, None, start)
 
 
-def unit_variance(layer: FourierLayer, phi: Float[Tensor, "N G F"]) -> Float[Tensor, "N G F"]:
-    """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then."""
+def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N G F"]:
+    """Φ at the frequencies q starts from."""
     with torch.no_grad():
-        variance = phi.square().sum(-1).mean(0).clamp(min=1e-300)  # G
+        omega = layer.frequencies.center()
+        if layer.plane_wave or layer.memory == "infinite":
+            return layer.features(values[None], omega[None])[0].flatten(-2)
+        return _from_zero_state(layer, values, omega)
+
+
+def _from_zero_state(
+    layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
+) -> Float[Tensor, "N G F"]:
+    """Sums over inputs of waves less their transients (`responses`), a few rows at a time.
+
+    The layer's own features hold for every ODE and lag to full relative precision, at a price; a
+    regression has no use for that.
+    """
+    forces, count = omega.shape[1:3]
+    amplitudes = layer.waves(omega[None], copy=False).amplitudes()
+    omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
+    scale = amplitudes[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
+    turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
+    weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
+    g = layer.greens_function
+    response = g.transfer(torch.complex(torch.zeros_like(omega), omega))
+    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from state zero
+    after, before = weights * response, sign * weights * response.conj()
+    parts = []
+    for x in values.split(max(1, _AT_ONCE // after.numel())):
+        rise, others = transients(g, x.abs()[None, :, None])
+        half = x[:, None, :, None] * (omega / 2)  # n G P K
+        sine = half.sin()
+        # e^{jωx} - 1 in a form that does not cancel next to 0, and 1 - b_0.
+        waves = torch.complex(-2 * sine.square(), 2 * sine * half.cos_())
+        waves = waves + rise[0, ..., None]
+        for k, motion in enumerate(others, start=1):
+            signed = torch.sign(x)[:, None] ** k * motion[0]
+            waves = waves - signed[..., None] * (1j * omega) ** k
+        waves = waves * torch.where(x[:, None, :, None] < 0, before, after)
+        combined = waves.sum(2).unflatten(-1, (forces, count))
+        parts.append(torch.cat([combined.real, combined.imag], -1).flatten(-2))
+    return torch.cat(parts)
+
+
+def _share_of_input(
+    layer: FourierLayer,
+    phi: Float[Tensor, "N G F"],
+    values: Float[Tensor, "N P"],
+    targets: Float[Tensor, "N D"],
+) -> Float[Tensor, "N G F"]:
+    """Φ with less or more of the input itself, where the evidence of an output says so.
+
+    What drifts beside the oscillation needs more of it, a sharp function of the phase less.
+    """
+    if layer.plane_wave or layer.output_sensitivities is not None:
+        return phi
+    with torch.no_grad():
+        own = layer.sensitivities[..., -1].clone()
+        layer.sensitivities[..., -1] = 0
+        hidden = features_at(layer, values)
+        chosen = []
+        for output, part in enumerate(phi.sub(hidden).unbind(1)):
+            rivals = []
+            for share in _SHARES:
+                both = hidden[:, output] + share * part
+                unit = both / both.square().sum(-1).mean().clamp(min=1e-300).sqrt()
+                noise = torch.full((1,), FIRST_NOISE, dtype=phi.dtype)
+                y = targets[:, output : output + 1]
+                found = posterior_of_weights(unit[:, None], y, noise, estimate=True)
+                rivals.append((found.evidence, share, both))
+            _, share, both = max(rivals, key=lambda rival: rival[0])
+            layer.sensitivities[output, :, -1] = share * own[output]
+            chosen.append(both)
+        return torch.stack(chosen, dim=1)
+
+
+def unit_variance(
+    layer: FourierLayer, phi: Float[Tensor, "N G F"], expected: Float[Tensor, " F"] | None = None
+) -> Float[Tensor, "N G F"]:
+    """Scale the sensitivities so that outputs have prior variance 1 on average; Φ then.
+
+    expected: prior standard deviations of the weights, where they are not 1.
+    """
+    with torch.no_grad():
+        known = phi if expected is None else phi * expected
+        variance = known.square().sum(-1).mean(0).clamp(min=1e-300)  # G
         variance = variance[: len(layer.sensitivities)]
         power = layer.num_inputs if layer.plane_wave else 1
         layer.sensitivities.mul_(variance[:, None, None] ** (-1 / (2 * power)))
@@ -92,6 +170,7 @@ def fit_weights(
     phi: Float[Tensor, "N G F"],
     targets: Float[Tensor, "N D"],
     likelihood: Likelihood | None = None,
+    expected: Float[Tensor, " F"] | None = None,
 ) -> Float[Tensor, "N D"]:
     """Set q(W) and the offset to their posterior given `targets` (NaN = gap) where Φ is.
 
@@ -111,12 +190,15 @@ def fit_weights(
         problems = list(zip(*columns, strict=True))
     alike = _ALIKE if likelihood is None else 1
     solved = [
-        posterior_of_weights(*problem, estimate=likelihood is not None, alike=alike)
+        posterior_of_weights(
+            *problem, estimate=likelihood is not None, alike=alike, prior_std=expected
+        )
         for problem in problems
     ]
     mean = torch.stack([one.mean for one in solved]).reshape(layer.weights.shift.shape)
     precision = torch.stack([one.precision for one in solved])
-    layer.weights.set(mean, layer.weights.closest_factor(precision))
+    own = None if expected is None else expected[: mean.shape[-1]]  # that of each force
+    layer.weights.set(mean, layer.weights.closest_factor(precision), own)
     with torch.no_grad():
         layer.offset.copy_(torch.cat([one.offset for one in solved]))
     if likelihood is not None:
@@ -125,9 +207,13 @@ def fit_weights(
     return torch.cat(functions, dim=1) + layer.offset.detach()
 
 
-def _hidden_targets(layer: FourierLayer, values: Tensor, start: Start) -> Values:
-    """[N, H]: the inputs' principal components, and draws."""
+def _hidden_targets(
+    layer: FourierLayer, values: Tensor, oscillation: Oscillation | None, start: Start
+) -> Values:
+    """[N, H]: projections of the oscillation; else the inputs' principal components, and draws."""
     count = layer.num_outputs
+    if oscillation is not None:
+        return oscillation.projections(count)
     known = principal_components(start.x, count)
     if known.shape[1] == count:
         return known

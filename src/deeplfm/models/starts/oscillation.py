@@ -7,6 +7,7 @@ model that starts with φ as its hidden function finds each channel as a functio
 where that channel was not observed but another was.
 """
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import final
@@ -24,6 +25,7 @@ _LEAST_CYCLES = 1.75  # fewer cannot be told from a trend
 _HARMONICS = 6
 _LEAST_SHARE = 0.5  # of the power above noise, in the oscillation and its harmonics
 _WINDOW = 1.5  # periods, the standard deviation of the window that follows the phase
+_SPANNED = 12  # harmonics of the phase that hidden functions must reach
 _CENTERS = 8  # windows per period
 _STEADY_CYCLES = 6  # so many are taken as steady
 _AT_ONCE = 2**15  # rows in all windows that are solved together: a few MB
@@ -48,13 +50,28 @@ class Oscillation:
         power = self.amplitude**2
         return math.sqrt(float((power * self.offsets**2).sum() / power.sum()))
 
-    def phase(self, x: Values) -> Values:
-        """φ [N] at the inputs it was made from, without jumps however far apart they are."""
-        order = np.argsort(x, kind="stable")
-        slow = np.angle(self.values * np.exp(-1j * self.frequency * x))
-        phase = np.empty(len(x))
-        phase[order] = np.unwrap(slow[order])
-        return phase + self.frequency * x
+    def projections(self, count: int) -> Values:
+        """cos(φ - θ_i) [N, count], whose functions add up to any function of φ."""
+        return np.asarray((self.values[:, None] * np.exp(-1j * projection_angles(count))).real)
+
+
+@functools.cache
+def projection_angles(count: int) -> Values:
+    """Angles θ_i for which a sum of functions of cos(φ - θ_i) reaches every harmonic of φ well.
+
+    Functions of one projection hold harmonic k as cos k(φ - θ_i): a pair of numbers (cos kθ_i,
+    sin kθ_i), and all of them must span the plane. The smaller eigenvalue of their Gram matrix is
+    (count - |Σ_i e^{2jkθ_i}|)/2; the angles maximise its least over the first harmonics.
+    """
+    grid = np.arange(260) * math.pi / 260
+    turns = np.exp(2j * np.outer(grid, np.arange(1, _SPANNED + 1)))
+    if count <= 3:
+        sums = np.abs(1 + turns[:, None] + turns[None] * (count == 3)).max(-1)
+        pair = np.unravel_index(np.argmin(sums), sums.shape)
+        return np.array([0.0, *grid[list(pair)]])[:count]
+    chosen = projection_angles(count - 1)
+    known = np.exp(2j * np.outer(chosen, np.arange(1, _SPANNED + 1))).sum(0)
+    return np.append(chosen, grid[np.argmin(np.abs(known + turns).max(-1))])
 
 
 def dominant_oscillation(x: Values, y: Values) -> Oscillation | None:
