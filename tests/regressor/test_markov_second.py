@@ -108,6 +108,9 @@ def test_new_rows_and_other_series_need_no_fit(model: dlfm.DeepLFMRegressor) -> 
     errors = [np.abs(m.predict(t[HIDDEN]) - y[HIDDEN]).mean() for m in (other, model)]
     assert errors[0] < errors[1]
     assert own(other).second is own(model).second
+    ids = np.repeat(["a", "b"], len(t) // 2)
+    several = model.condition(t, y, series=ids)
+    np.testing.assert_allclose(several.predict(t, series=ids), y, atol=0.3)
 
 
 def test_physics_and_forces_are_those_of_the_first_layer(model: dlfm.DeepLFMRegressor) -> None:

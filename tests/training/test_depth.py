@@ -84,7 +84,7 @@ def test_sharp_beats_of_different_length_are_worth_a_second_layer(
     assert all(torch.equal(value, after[name]) for name, value in before.items())
 
 
-def test_a_plain_wave_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plain_wave_is_not() -> None:
     """An oscillator says all that there is to say about it."""
     rng = np.random.default_rng(1)
     times = np.linspace(0, 1, 300)

@@ -32,7 +32,8 @@ class DrawnRhythm:
     def __init__(
         self, first: MarkovModel, record: Record, directions: Tensor, keys: tuple[int, int]
     ) -> None:
-        self._path = posterior_functions(first, record, None, 1, keys, 1, directions)
+        series = record.num_series
+        self._path = posterior_functions(first, record, None, 1, keys, series, directions)
         self._last: tuple[Record, tuple[Tensor, Tensor]] | None = None
 
     def __call__(self, record: Record, cut: Cut) -> tuple[Tensor, Tensor]:
@@ -57,7 +58,7 @@ class SecondLayer:
     def members(
         self, first: Sequence[MarkovModel], posterior: Posterior, record: Record, seed: int
     ) -> list[MarkovModel]:
-        """Of drawn first layers the models above them, each with a path drawn from its own.
+        """Models above drawn first layers, each with a path that is drawn from its own.
 
         Their parameters are as far from the best ones as those of the first layers are. Some stay
         first layers.

@@ -21,7 +21,7 @@ class FitMemories:
         """step, loss, expected_log_likelihood, kl, seconds and backend by name, [steps] each.
 
         A state-space model has log_evidence and log_prior in place of the two parts of a bound;
-        where it was checked, the first three quarters of the steps are of the rows without blocks.
+        steps are those of its first layer, with all rows.
         """
         check_is_fitted(self)
         history = dict(self.fitted_.histories[0])

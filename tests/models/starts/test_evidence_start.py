@@ -35,7 +35,7 @@ def recipe(**settings: object) -> dlfm.FourierDLFM:
 
 
 def table(rows: int = 150) -> tuple[np.ndarray, np.ndarray]:
-    """Of four inputs the first and the third count."""
+    """The first and the third of four inputs count."""
     random = np.random.default_rng(0)
     x = random.normal(size=(rows, 4))
     y = np.stack([np.sin(2 * x[:, 0]) + x[:, 2], x[:, 0] * x[:, 2]], axis=1)
