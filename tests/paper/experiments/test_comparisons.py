@@ -9,14 +9,15 @@ from deeplfm.paper.experiments.comparisons import Scores, cells_of, general_tabl
 
 def result(
     model: str, record: str, nmse: list[float], crps: list[float], covered: list[float],
-    seed: int = 0, points: int = 10, unit: float = 1.0,
+    seed: int = 0, points: int = 10, unit: float = 1.0, warnings: tuple[str, ...] = (),
 ) -> dict[str, Any]:  # fmt: skip
     count = len(nmse)
     scores = {
         "nmse": nmse, "crps": crps, "coverage_90": covered, "points": [points] * count,
         "training_std": [unit] * count,
     }  # fmt: skip
-    return {"model": model, "dataset": record, "seed": seed, "metrics": {"held_out": scores}}
+    run = {"model": model, "dataset": record, "seed": seed, "metrics": {"held_out": scores}}
+    return run | {"warnings": list(warnings)}
 
 
 RESULTS = [
@@ -61,13 +62,24 @@ def test_cells_name_their_best_rival() -> None:
     _, cells, makers = general_tables(RESULTS)
     nile, walk = cells.rows
     assert nile[0] == "nile, gap"
-    assert nile[5:] == ("exact GP, best kernel", "4.00", "interpolation or last value", "1.00", "")
+    assert nile[5:] == ("exact GP, best kernel", "4.00", "interpolation or last value", "1.00",
+                        "", "0", "0")  # fmt: skip
     assert walk[5:7] == ("interpolation or last value", "4.00")  # the maker is no rival
-    assert walk[-1] == "yes"
+    assert walk[-3:] == ("yes", "0", "1")
     assert makers.rows == [
         ("walk, gap", "2.000", "1.000", "0.55", "0.90", "2.00", "2.00"),
         ("geometric mean", "", "", "", "", "2.00", "2.00"),
     ]
+
+
+def test_a_run_that_warns_misleads_nobody() -> None:
+    warned = ("Forecasts are worse than the last value.",)
+    both = [
+        result("dlfm-markov", "walk-gap@90", [2.0], [1.0], [0.5], seed=seed, warnings=said)
+        for seed, said in enumerate(((), warned))
+    ]
+    cell = cells_of(both)["walk, gap"]["dlfm-markov"]
+    assert (cell.runs, cell.warned, cell.misled) == (2, 1, 1)
 
 
 def test_nothing_comes_of_nothing() -> None:

@@ -27,7 +27,7 @@ def test_settings_are_what_a_user_knows() -> None:
     assert rivals("sales-forecast@432")["structural"]["periods"] == (7, 365.25)
     assert rivals("sunspots-gap@80")["structural"] == {"periods": (), "cycle": True}
     assert rivals("matern32-gap@90")["made-by"]["lengthscale"] == 15
-    assert rivals("co2-gap@90")["dlfm-markov"] == {}  # ours is told nothing
+    assert rivals("co2-gap@90")["dlfm-markov"] == {"check": True}  # ours is told nothing
 
 
 def test_simulations_have_three_seeds_and_series_one() -> None:
@@ -38,12 +38,12 @@ def test_simulations_have_three_seeds_and_series_one() -> None:
     assert seeds["nile-gap@50"] == {0}
 
 
-def test_ours_is_fitted_without_its_check_in_panels_too() -> None:
+def test_ours_is_fitted_with_its_check_in_panels_too() -> None:
     ours = [cell for cell in cells("general") if cell.model == "dlfm-markov"]
     assert {cell.panel for cell in ours} == {True, False}
     for cell in ours:
-        assert cell.estimator.get_params()["check"] is False
-        assert smoke(cell).estimator.get_params()["check"] is False
+        assert cell.estimator.get_params()["check"] is True
+        assert smoke(cell).estimator.get_params()["check"] is True
 
 
 @pytest.mark.parametrize("record", ["nile-gap@50", "rbf-gap@90", "panel-forecast@30"])

@@ -3,11 +3,11 @@
     ratio of a cell = score of ours / score of the rival,   of a rival = exp mean log ratio of cells
 
 A cell is the gaps or the forecasts of one series. Its NMSE and CRPS are means over outputs, seeds
-and places; coverage is pooled. A cell is wrong and sure where NMSE > 1 and coverage < 0.6.
+and places; coverage is pooled. Wrong and sure is NMSE > 1 and coverage < 0.6.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class Scores:
     """NMSE, CRPS and coverage of 90 % intervals of one model in one cell.
 
     points, runs: how many targets were scored, and how many fits there were.
+    warned:       in how many of them the check of the model warned.
+    misled:       how many were wrong and sure without a warning.
     """
 
     nmse: float
@@ -32,6 +34,8 @@ class Scores:
     coverage: float
     points: int
     runs: int
+    warned: int = 0
+    misled: int = 0
 
     @property
     def wrong_and_sure(self) -> bool:
@@ -40,7 +44,6 @@ class Scores:
 
 
 Cells = dict[str, dict[str, Scores]]  # by cell, by model
-Metrics = dict[str, list[float]]
 
 
 def general_tables(results: Results) -> list[Table]:
@@ -51,11 +54,11 @@ def general_tables(results: Results) -> list[Table]:
 
 def cells_of(results: Results) -> Cells:
     """Scores by cell and model, over those runs of a cell that all its models have done."""
-    seen: dict[str, dict[str, dict[tuple[str, int], Metrics]]] = {}
+    seen: dict[str, dict[str, dict[tuple[str, int], dict[str, Any]]]] = {}
     for result in results:
         name, kind, _ = parts_of(result["dataset"])
         of_cell = seen.setdefault(f"{name}, {kind}", {}).setdefault(result["model"], {})
-        of_cell[result["dataset"], result["seed"]] = result["metrics"][TASK]
+        of_cell[result["dataset"], result["seed"]] = result
     shared = {cell: set.intersection(*map(set, runs.values())) for cell, runs in seen.items()}
     return {
         cell: {
@@ -67,13 +70,28 @@ def cells_of(results: Results) -> Cells:
     }
 
 
-def _scores(runs: list[Metrics]) -> Scores:
+def _scores(results: Results) -> Scores:
     """Means over outputs and runs; CRPS in standard deviations of the training values."""
-    nmse = np.mean([np.mean(run["nmse"]) for run in runs])
-    crps = np.mean([np.mean(np.divide(run["crps"], run["training_std"])) for run in runs])
-    points = np.concatenate([run["points"] for run in runs])
-    covered = np.average(np.concatenate([run["coverage_90"] for run in runs]), weights=points)
-    return Scores(float(nmse), float(crps), float(covered), int(points.sum()), len(runs))
+    each = [_of_run(result) for result in results]
+    misled = sum(one.wrong_and_sure and not one.warned for one in each)
+    return Scores(
+        nmse=float(np.mean([one.nmse for one in each])),
+        crps=float(np.mean([one.crps for one in each])),
+        coverage=_pooled(each),
+        points=sum(one.points for one in each),
+        runs=len(each),
+        warned=sum(one.warned for one in each),
+        misled=misled,
+    )
+
+
+def _of_run(result: dict[str, Any]) -> Scores:
+    """Means over the outputs of one run."""
+    run, warned = result["metrics"][TASK], bool(result.get("warnings"))
+    nmse = float(np.mean(run["nmse"]))
+    crps = float(np.mean(np.divide(run["crps"], run["training_std"])))
+    covered = float(np.average(run["coverage_90"], weights=run["points"]))
+    return Scores(nmse, crps, covered, int(sum(run["points"])), 1, int(warned))
 
 
 def _rivals(cells: Cells) -> Table:
@@ -110,9 +128,11 @@ def _cells(cells: Cells) -> Table:
                 continue
             best = min(others, key=lambda model: getattr(others[model], name))
             row += [models()[best].label, f"{_ratio(own, others[best], name):.2f}"]
-        rows.append((*row, "yes" if own.wrong_and_sure else ""))
+        said = ("yes" if own.wrong_and_sure else "", str(own.warned), str(own.misled))
+        rows.append((*row, *said))
     headings = ("cell", "runs", "NMSE", "CRPS", "90 % covers", "best by NMSE", "NMSE of ours / its",
-                "best by CRPS", "CRPS of ours / its", "wrong and sure")  # fmt: skip
+                "best by CRPS", "CRPS of ours / its", "wrong and sure", "runs that warn",
+                "runs wrong and sure without")  # fmt: skip
     caption = "Our default in every cell, beside the best rival of that cell."
     return Table("general_cells", caption, headings, rows)
 

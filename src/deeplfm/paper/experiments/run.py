@@ -17,6 +17,7 @@ from deeplfm.paper.experiments.models import Estimator
 from deeplfm.paper.experiments.registry import Cell
 from deeplfm.paper.experiments.subjects import fit, predictive
 from deeplfm.regressor.devices import checked_device
+from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.settings import to_json
 
 _AHEAD = 100  # rows of a forecast, of which each is said to be inside of its interval or not
@@ -68,6 +69,8 @@ def run(
         "metrics": scores,
         "learning_curve": provenance.curve(estimator),
     }
+    if isinstance(estimator, DeepLFMRegressor) and estimator.check:
+        result["warnings"] = list(estimator.check_.warnings)
     if cell.pictured:
         inputs = observations_of(cell, data).inputs
         shown = estimator.predictive(inputs, num_samples=cell.samples)

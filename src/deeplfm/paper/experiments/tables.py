@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from deeplfm.paper.datasets.registry import SERIES_TASKS, registered_data_sets
 from deeplfm.paper.experiments.comparisons import general_tables
+from deeplfm.paper.experiments.longer import longer_table
 from deeplfm.paper.experiments.models import models
 from deeplfm.paper.experiments.published import CHARIS, UCI
 from deeplfm.paper.experiments.registry import CHOSEN_ON, PAPER_ON, SCORED_ON
@@ -151,6 +152,7 @@ _OF_THE_PAPER: dict[str, Callable[[Results], list[Table]]] = {
     "physio": lambda results: _patients(results, "physio"),
     "uneven": lambda results: _patients(results, "uneven"),
     "general": general_tables,
+    "longer": lambda results: [longer_table(results)],
     "tables": score_tables,
     "charis": lambda results: [
         _series(results, "charis", task, ("charis6",), "") for task in SERIES_TASKS
