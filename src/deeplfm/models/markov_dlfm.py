@@ -15,6 +15,7 @@ from deeplfm.forces import ForceKernel, Matern
 from deeplfm.greens_functions import FirstOrder, GreensFunction
 from deeplfm.layers.driven import DrivenOutputs
 from deeplfm.layers.markov import DECAY_SPREAD, Levels, OscillatorBank
+from deeplfm.layers.smooth import SmoothProcesses
 from deeplfm.likelihoods import Gaussian, Likelihood, StudentT
 from deeplfm.likelihoods.additive import AdditiveNoise
 from deeplfm.models.markov_model import MarkovModel
@@ -36,6 +37,7 @@ _LEAST_DECAY = 0.5  # a record cannot say that it remembers for longer than twic
 _FIRST_DECAY = 4.0  # where λ starts, in units of one over the length
 _REACH = 3.0  # resolvable frequencies that ω may move, as a standard deviation
 _BAND, _BROAD_DECAY = (0.02, 0.9), 0.15  # of the broad ones, per usual step
+_SMOOTH = 4  # smooth processes that outputs share, at most
 _WANDER = 0.3  # what a level wanders over the length of the record, in standard deviations
 _JITTER, _BROAD_START = 0.03, 0.05  # random loadings at the start: no two modes are alike
 
@@ -56,7 +58,8 @@ class MarkovDLFM(ModelSettings):
             are kept where they pay, and `fitted_.depth` says so. 1 does not.
         modes: how many oscillators all outputs share; "auto" takes up to 40, as many as the data
             can tell, and none where a `greens_function` is given. Those that carry nothing
-            switch themselves off.
+            switch themselves off. Where smooth processes explain the data better than
+            oscillators, "auto" takes those instead, and the fit says so.
         level: True gives every output a level that is not known before, and wanders; without, it
             swings about 0.
         trend: "linear" adds a line of unknown slope, "local" a slope that wanders too; "auto" is
@@ -136,8 +139,15 @@ class MarkovDLFM(ModelSettings):
         _start_signs(model, record)
         return model
 
-    def skeleton(self, record: Record, peaks: int, broad: int) -> MarkovModel:
-        """The model before it has seen data, of so many oscillators."""
+    def build_smooth(self, record: Record) -> MarkovModel:
+        """The model of smooth processes in place of oscillators, from what outputs share."""
+        model = self.skeleton(record, 0, 0, min(record.num_outputs, _SMOOTH))
+        if model.smooth is not None:
+            model.smooth.start(_covariance(record))
+        return model
+
+    def skeleton(self, record: Record, peaks: int, broad: int, smooth: int = 0) -> MarkovModel:
+        """The model before it has seen data, of so many oscillators, or of smooth processes."""
         outputs, (_, length) = record.num_outputs, record.span
         likelihood = self.likelihood.tiled(outputs)
         if not isinstance(likelihood, AdditiveNoise):
@@ -160,7 +170,9 @@ class MarkovDLFM(ModelSettings):
             )
         elif record.known is not None:
             response = FirstOrder(10 / length).tiled(outputs, 1)
-        return MarkovModel(outputs, likelihood, bank, levels, driven, response)
+        processes = SmoothProcesses(smooth, outputs, length) if smooth else None
+        parts = (bank, levels, driven, response)
+        return MarkovModel(outputs, likelihood, *parts, smooth=processes)
 
     def _sizes(self, record: Record) -> tuple[int, int]:
         """Oscillators at peaks, and broad ones."""
@@ -174,6 +186,14 @@ class MarkovDLFM(ModelSettings):
         count = min(_PEAKS + _BROAD, max(2, room))
         broad = count // 5
         return count - broad, broad
+
+
+def _covariance(record: Record) -> Tensor:
+    """Of outputs, from the rows that each pair of them has; those that have none are unrelated."""
+    seen = ~np.isnan(record.targets)
+    values = np.where(seen, record.targets - np.nanmean(record.targets, 0), 0.0)
+    pairs = seen.T.astype(float) @ seen.astype(float)
+    return torch.tensor(values.T @ values / np.maximum(pairs, 1.0))
 
 
 def _per_output(

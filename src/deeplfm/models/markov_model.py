@@ -1,7 +1,7 @@
-"""The Markov model: a bank of oscillators, levels, physics of the user, a second layer, the noise.
+"""The Markov model: a bank of oscillators or smooth processes, levels, physics, a second layer.
 
-    y_d = Σ_k Re(ā_dk z_k) + level_d + Σ_q S_dq (G_d * u_q) + Σ_c gain_dc (G_d * c) + mean_d
-          + g_d(θ) + noise,   θ the phase of a hidden rhythm
+    y_d = Σ_k Re(ā_dk z_k) + Σ_q b_dq p_q + level_d + Σ_q S_dq (G_d * u_q) + Σ_c gain_dc (G_d * c)
+          + mean_d + g_d(θ) + noise,   θ the phase of a hidden rhythm
 
 Parameters are raw numbers with standard normal priors; `natural` are those that the evidence sees.
 It knows no data: a `Record` brings them.
@@ -20,6 +20,7 @@ from deeplfm.greens_functions import GreensFunction
 from deeplfm.layers.driven import DrivenOutputs
 from deeplfm.layers.markov import Levels, OscillatorBank
 from deeplfm.layers.phase import PhaseLayer
+from deeplfm.layers.smooth import SmoothProcesses
 from deeplfm.likelihoods.additive import AdditiveNoise
 from deeplfm.shapes import Memory
 from deeplfm.statespace import Block, System, known_response, stack_blocks
@@ -60,10 +61,11 @@ class MarkovModel(nn.Module):
         driven: DrivenOutputs | None = None,
         response: GreensFunction | None = None,
         phase: PhaseLayer | None = None,
+        smooth: SmoothProcesses | None = None,
     ) -> None:
         super().__init__()
         self.num_outputs = num_outputs
-        self.bank, self.levels, self.driven = bank, levels, driven
+        self.bank, self.smooth, self.levels, self.driven = bank, smooth, levels, driven
         self.response, self.likelihood = response, likelihood
         self.phase = phase
         self.clock: Clock | None = None
@@ -85,7 +87,7 @@ class MarkovModel(nn.Module):
         """The numbers that the evidence sees: raw ones, and loadings instead of what makes them."""
         found: Natural = {}
         for name, part in self.named_children():
-            if isinstance(part, (OscillatorBank, Levels)):
+            if isinstance(part, (OscillatorBank, SmoothProcesses, Levels)):
                 found |= {f"{name}.{key}": value for key, value in part.natural().items()}
             else:
                 found |= {f"{name}.{key}": value for key, value in part.named_parameters()}
@@ -100,10 +102,12 @@ class MarkovModel(nn.Module):
         if self.bank is not None:
             decay, frequency, loadings = self.bank.parts(_part(given, "bank"))
             columns.append(loadings)
-        if self.levels is not None:
-            walks, loadings = self.levels.parts(_part(given, "levels"))
-            blocks += walks
-            columns.append(loadings)
+        for name in ("smooth", "levels"):
+            part: SmoothProcesses | Levels | None = getattr(self, name)
+            if part is not None:
+                own, loadings = part.parts(_part(given, name))
+                blocks += own
+                columns.append(loadings)
         if self.driven is not None:
             block = functional_call(self.driven, _part(given, "driven"))
             blocks.append(block)

@@ -1,5 +1,8 @@
 """Fit a state-space recipe: start at the spectrum, learn by evidence, then the posterior.
 
+Where smooth processes explain the data better than oscillators, they take their place. A second
+layer is tried above what is left, and a check sees none of it but the start.
+
 fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
 """
 
@@ -28,6 +31,7 @@ from deeplfm.training import Training, join
 from deeplfm.training.depth import Depth
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
+from deeplfm.training.rhythms import without_rhythm
 
 
 def fit_markov(
@@ -83,13 +87,17 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
     share = 1 / all_steps(deep=recipe.num_layers > 1, checked=bool(blocks))
     passes = Passes(seed, checkpoints, report, share)
     trainer = passes.run(model, record, training)
-    second, depth = _second_layer(passes, task, model, record, trainer.step == training.steps)
-    if blocks and trainer.step == training.steps:
+    finished, history = trainer.step == training.steps, trainer.history()
+    posterior = fit_posterior(model, record, seed, training.backend)
+    if finished and (found := without_rhythm(recipe, record, posterior, seed, training.backend)):
+        model, posterior, history = found
+        start = recipe.build_smooth(record)
+    second, depth = _second_layer(passes, task, model, record, finished)
+    if blocks and finished:
         rhythm = None if second is None else second.directions
         rehearsed = passes.rehearse(start, Rehearsal.of(record, training, blocks), rhythm)
     if blocks and rehearsed is None:
         none = INTERRUPTED
-    posterior = fit_posterior(model, record, seed, training.backend)
     model.clock = None  # that of a prediction is drawn given the rows it is conditioned on
     model.requires_grad_(False)
     fitted = FittedMarkov(
@@ -98,7 +106,7 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
         scaling=scaling,
         input_names=data.input_names,
         output_names=data.output_names,
-        histories=(trainer.history(),),
+        histories=(history,),
         seed=seed,
         steps=trainer.step,
         data=data,

@@ -50,10 +50,12 @@ class Physics:
         return f"mode of period {2 * math.pi / abs(self.frequency[mode]):.4g}"
 
     def force_names(self) -> tuple[str, ...]:
-        """Forces of ODEs, or what each mode adds to each output."""
+        """Forces of ODEs, or what each mode, or all smooth processes, add to each output."""
         driven = self.model.driven
         if driven is not None:
             return tuple(f"force {q}" for q in range(driven.gain.shape[1]))
+        if self.model.smooth is not None:
+            return tuple(f"smooth part of {name}" for name in self.output_names)
         return tuple(
             f"{self.mode_name(mode)} in {name}"
             for mode in self.active
@@ -70,6 +72,11 @@ class Physics:
             # The gain of the first output is 1: only gain times force is known.
             unit = self.model.driven.sensitivities()[0] * std[0]
             rows[:, -block.size :] = unit[:, None] * block.forces
+            return rows.detach()
+        if self.model.smooth is not None:
+            _, own = self.model.smooth.parts(self.model.smooth.natural())
+            rows = torch.zeros_like(system.loadings)
+            rows[:, : own.shape[1]] = std[:, None] * own
             return rows.detach()
         count = len(self.decay)
         found = []

@@ -77,6 +77,9 @@ class Passes:
         With `directions` of a rhythm there is a second layer above it.
         """
         record, training = rehearsal.record, rehearsal.training
+        if model.smooth is not None:  # it is fitted without steps
+            settle(model, record, training.backend)
+            return Rehearsed(flat_parameters(model).clone(), None)
         if not self._done(model, record, training, REHEARSAL):
             return None
         first = flat_parameters(model).clone()

@@ -76,8 +76,10 @@ def load_markov(
     data = Dataset(own["x"].numpy(), own["y"].numpy(), *names, panel, known)
     record = record_of(data, common["scaling"].targets(data.y), settings["trend"], recipe.level)
     state = part_of(own, "model.")
-    modes = len(state["bank.log_decay"]) if "bank.log_decay" in state else 0
-    model = recipe.skeleton(record, modes, 0)
+    modes, smooth = (
+        len(state[name]) if name in state else 0 for name in ("bank.log_decay", "smooth.log_decay")
+    )
+    model = recipe.skeleton(record, modes, 0, smooth)
     restore(model, state, numbers)
     second, told = None, settings.get("depth")
     if "directions" in own:

@@ -113,7 +113,9 @@ def _forces(shown: Shown, axis: Axis, names: Mapping[str, str]) -> tuple[list[Ht
     title, none = "Latent forces of layer 0", "No latent force drives this layer."
     units = "Forces have no units."
     if isinstance(own, FittedMarkov):
-        if own.model.driven is None:
+        if own.model.smooth is not None:
+            title, units = "The smooth part of every output, in its units", ""
+        elif own.model.driven is None:
             title = "What each mode adds to the outputs, in their units"
             none, units = "There is no mode to draw.", ""
         else:

@@ -62,6 +62,10 @@ def learnt(fitted: FittedMarkov, found: Modes, amount: Amount, dated: bool) -> l
     if fitted.model.driven is not None:
         odes = [one for one in responses(fitted) if np.isfinite(one.lengthscale)]
         lines += [words.sentence(one, amount) for one in odes[:_SENTENCES]]
+    elif fitted.model.smooth is not None:
+        lines.append(
+            "No rhythm was found: outputs follow smooth processes, which explain them better."
+        )
     elif not count:
         lines.append("No mode carries anything that can be seen.")
     html = [markup.bullets([*lines, *_beside(fitted)])]
@@ -75,7 +79,7 @@ def learnt(fitted: FittedMarkov, found: Modes, amount: Amount, dated: bool) -> l
 def mode_names(fitted: FittedMarkov, found: Modes, amount: Amount) -> dict[str, str]:
     """What each mode adds to each output, as the page calls it, by the name the model has."""
     names = fitted.force_names(0)
-    if fitted.model.driven is not None:
+    if fitted.model.driven is not None or fitted.model.smooth is not None:
         return {}
     shown = [
         f"Mode {k}, of period {amount(period)}, in {output}"

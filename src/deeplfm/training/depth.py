@@ -68,6 +68,8 @@ class ExpectedRhythm:
 
 def may_deepen(model: MarkovModel, record: Record) -> str | None:
     """Why there is nothing to try, in words; None where there is."""
+    if model.smooth is not None:
+        return "nothing oscillates; smooth processes explain the data better than rhythms."
     if model.bank is None:
         return "the physics is given, and no rhythm is looked for."
     if isinstance(model.likelihood, StudentT):

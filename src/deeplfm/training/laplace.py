@@ -36,6 +36,8 @@ class Posterior(nn.Module):
 
     mean: Tensor
     factor: Tensor
+    # log p(y) with the parameters integrated out, of a posterior that was fitted; in no file.
+    log_evidence: float | None = None
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -97,8 +99,9 @@ def fit_posterior(
     values, vectors = torch.linalg.eigh(precision)
     posterior = Posterior(len(prior))
     posterior.mean.copy_(flat_parameters(model))
-    factor = _without_turns(model, vectors * values.clamp(min=1e-12).rsqrt())
     density = _Density(model, rows)
+    posterior.log_evidence = density.top - float((values.log().sum() - prior.log().sum()) / 2)
+    factor = _without_turns(model, vectors * values.clamp(min=1e-12).rsqrt())
     loose = torch.nonzero((values < _LOOSE) & (factor.norm(dim=0) > 1e-9))[:, 0]
     factor[:, loose] *= _reach(density, factor[:, loose])
     # Nothing here depends on the signs that eigenvectors happen to have.
@@ -145,7 +148,7 @@ class _Density:
     def __init__(self, model: MarkovModel, rows: _Rows) -> None:
         self._model, self._rows = model, rows
         self._centre = flat_parameters(model)
-        self._top = self._at(copy.deepcopy(model), self._centre)
+        self.top = self._at(copy.deepcopy(model), self._centre)
 
     def falls(self, ways: Float[Tensor, "k n"]) -> Float[Tensor, " k"]:
         """How much lower it is a way off; infinite where it cannot be computed."""
@@ -154,7 +157,7 @@ class _Density:
 
         def work(rows: list[int]) -> list[float]:
             own = copy.deepcopy(self._model)
-            return [self._top - self._at(own, self._centre + ways[k]) for k in rows]
+            return [self.top - self._at(own, self._centre + ways[k]) for k in rows]
 
         found = torch.zeros(len(ways), dtype=torch.float64)
         for rows, values in zip(shares, side_by_side(work, shares), strict=True):

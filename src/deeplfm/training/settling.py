@@ -1,8 +1,13 @@
 """The last way to the most probable parameters, by quasi-Newton steps on all rows.
 
+    trace = settle(model, record)      what each step found: log evidence, log prior, seconds
+
 A Gaussian about parameters describes a belief only where they are the most probable ones: Adam
 stops near, and the noise of a model with few parameters is then often still too large.
 """
+
+import time
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,23 +23,39 @@ _STEPS = 200  # quasi-Newton steps of a round, at most
 _GRADIENT, _CHANGE = 1e-3, 1e-5  # of raw numbers, which are of size 1; of the log density
 
 
-def settle(model: MarkovModel, record: Record, backend: Backend = "auto") -> None:
+class Found(NamedTuple):
+    """What was seen at one place on the way."""
+
+    log_evidence: float
+    log_prior: float
+    seconds: float
+
+
+def settle(model: MarkovModel, record: Record, backend: Backend = "auto") -> list[Found]:
     """Move a model to the nearest parameters of highest density."""
+    trace: list[Found] = []
     if not model.raw():
-        return
+        return trace
     cut = record.whole()
     with one_thread():
         scale = noise_scale(model, record, cut)
-        _descend(model, record, cut, scale, backend)
+        _descend(model, record, cut, scale, backend, trace)
         for _ in range(0 if scale is None else _ROUNDS - 1):
             scale = noise_scale(model, record, cut, scale)
-            _descend(model, record, cut, scale, backend)
+            _descend(model, record, cut, scale, backend, trace)
+    return trace
 
 
 def _descend(
-    model: MarkovModel, record: Record, cut: Cut, scale: Tensor | None, backend: Backend
+    model: MarkovModel,
+    record: Record,
+    cut: Cut,
+    scale: Tensor | None,
+    backend: Backend,
+    trace: list[Found],
 ) -> None:
     """Steps for noise of one scale; a model that they make worse stays where it was."""
+    began = time.perf_counter() - (trace[-1].seconds if trace else 0.0)
     parameters = [raw.value for raw in model.raw()]
     before = [part.detach().clone() for part in parameters]
     optimiser = torch.optim.LBFGS(
@@ -47,9 +68,11 @@ def _descend(
 
     def loss() -> Tensor:
         optimiser.zero_grad()
-        found = -(model.evidence(record, cut, None, scale, backend) + model.log_prior())
-        found.backward()
-        return found
+        evidence, prior = model.evidence(record, cut, None, scale, backend), model.log_prior()
+        (-evidence - prior).backward()
+        spent = time.perf_counter() - began
+        trace.append(Found(float(evidence.detach()), float(prior.detach()), spent))
+        return (-evidence - prior).detach()
 
     first = loss().item()
     try:

@@ -79,7 +79,7 @@ def longer_table(results: Results) -> Table:
             row += [f"{change.mean():+.3f}", f"{np.median(change):+.3f}"]
             row += [str(int((change > _WORSE).sum()))]
         rows.append(tuple(row))
-    headings = ("model", "data", "records", "MNLL")
+    headings: Row = ("model", "data", "records", "MNLL")
     for factor in FACTORS[1:]:
         headings += (f"change, {factor} × steps", "median", f"worse by more than {_WORSE}")
     caption = "Held-out MNLL with the default steps, and its change with more of them."
