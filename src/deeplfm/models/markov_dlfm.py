@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from numbers import Integral
 from typing import Literal, TypeAlias, final
 
@@ -37,7 +38,6 @@ _LEAST_DECAY = 0.5  # a record cannot say that it remembers for longer than twic
 _FIRST_DECAY = 4.0  # where λ starts, in units of one over the length
 _REACH = 3.0  # resolvable frequencies that ω may move, as a standard deviation
 _BAND, _BROAD_DECAY = (0.02, 0.9), 0.15  # of the broad ones, per usual step
-_SMOOTH = 4  # smooth processes that outputs share, at most
 _WANDER = 0.3  # what a level wanders over the length of the record, in standard deviations
 _JITTER, _BROAD_START = 0.03, 0.05  # random loadings at the start: no two modes are alike
 
@@ -141,9 +141,19 @@ class MarkovDLFM(ModelSettings):
 
     def build_smooth(self, record: Record) -> MarkovModel:
         """The model of smooth processes in place of oscillators, from what outputs share."""
-        model = self.skeleton(record, 0, 0, min(record.num_outputs, _SMOOTH))
-        if model.smooth is not None:
-            model.smooth.start(_covariance(record))
+        model = self.skeleton(record, 0, 0, record.num_outputs)
+        smooth, cut = model.smooth, record.whole()
+        if smooth is None:
+            return model
+        smooth.start(_covariance(record))
+
+        def density(raw: tuple[float, float]) -> float:
+            smooth.log_lengthscale.fill_(raw[0])
+            smooth.log_decay.fill_(raw[1])
+            return float(model.evidence(record, cut) + model.log_prior())
+
+        with torch.no_grad():
+            density(max(product((0.0, -1.0, -2.0), (0.0, 2.0)), key=density))
         return model
 
     def skeleton(self, record: Record, peaks: int, broad: int, smooth: int = 0) -> MarkovModel:

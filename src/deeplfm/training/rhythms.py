@@ -21,6 +21,7 @@ from deeplfm.training.laplace import Posterior, fit_posterior
 from deeplfm.training.settling import Found, settle
 
 _MOST_ROWS = 3000  # all of them are looked at in every step
+_MOST_OUTPUTS = 4  # there are as many processes, and the states of all are one dense block
 
 
 @final
@@ -40,6 +41,8 @@ def without_rhythm(
         return None
     model = recipe.build_smooth(record)
     trace = settle(model, record, backend)
+    if max(one.log_evidence + one.log_prior for one in trace) <= bank.log_evidence:
+        return None  # parameters that are integrated out can only cost
     posterior = fit_posterior(model, record, seed, backend)
     if posterior.log_evidence is None or not posterior.log_evidence > bank.log_evidence:
         return None
@@ -49,7 +52,8 @@ def without_rhythm(
 def may_lack_rhythm(recipe: MarkovDLFM, record: Record) -> bool:
     """Whether it is a question: nobody said how many oscillators there are, or which."""
     unsaid = recipe.modes == "auto" and not recipe.periods and recipe.greens_function is None
-    return unsaid and isinstance(recipe.likelihood, Gaussian) and len(record.times) <= _MOST_ROWS
+    few = len(record.times) <= _MOST_ROWS and record.num_outputs <= _MOST_OUTPUTS
+    return unsaid and few and isinstance(recipe.likelihood, Gaussian)
 
 
 def _history(trace: list[Found]) -> dict[str, NDArray[np.float64]]:

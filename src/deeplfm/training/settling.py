@@ -6,12 +6,15 @@ A Gaussian about parameters describes a belief only where they are the most prob
 stops near, and the noise of a model with few parameters is then often still too large.
 """
 
+import math
 import time
+from contextlib import suppress
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from deeplfm.errors import InputError
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.sums import Backend
@@ -54,10 +57,13 @@ def _descend(
     backend: Backend,
     trace: list[Found],
 ) -> None:
-    """Steps for noise of one scale; a model that they make worse stays where it was."""
+    """Steps for noise of one scale, to the best place on their way, or the model stays.
+
+    A step may be so long that numbers end there: the evidence is then not a number, or refused.
+    """
     began = time.perf_counter() - (trace[-1].seconds if trace else 0.0)
     parameters = [raw.value for raw in model.raw()]
-    before = [part.detach().clone() for part in parameters]
+    best, kept = math.inf, [part.detach().clone() for part in parameters]
     optimiser = torch.optim.LBFGS(
         parameters,
         max_iter=_STEPS,
@@ -72,16 +78,15 @@ def _descend(
         (-evidence - prior).backward()
         spent = time.perf_counter() - began
         trace.append(Found(float(evidence.detach()), float(prior.detach()), spent))
-        return (-evidence - prior).detach()
+        found = (-evidence - prior).detach()
+        nonlocal best, kept
+        if found.item() < best:
+            best, kept = found.item(), [part.detach().clone() for part in parameters]
+        return found
 
-    first = loss().item()
-    try:
+    with suppress(torch.linalg.LinAlgError, InputError):  # type: ignore[attr-defined]
         optimiser.step(loss)
-        better = loss().item() <= first
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        better = False  # a step so long that numbers end there
     optimiser.zero_grad()
-    if not better:
-        with torch.no_grad():
-            for part, value in zip(parameters, before, strict=True):
-                part.copy_(value)
+    with torch.no_grad():
+        for part, value in zip(parameters, kept, strict=True):
+            part.copy_(value)
