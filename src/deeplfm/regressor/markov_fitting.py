@@ -1,13 +1,14 @@
 """Fit a state-space recipe: start at the spectrum, learn by evidence, then the posterior.
 
-Where smooth processes explain the data better than oscillators, they take their place. A second
-layer is tried above what is left, and a check sees none of it but the start.
+Where smooth processes or few oscillators explain the data better than many, they take their place.
+A second layer is tried above what is left, and a check sees none of it but the start.
 
 fitted = fit_markov(dataset(t, y), MarkovDLFM(), Training(), seed=0, …)
 """
 
 import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,7 @@ from deeplfm.training import Training, join
 from deeplfm.training.depth import Depth
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
-from deeplfm.training.rhythms import without_rhythm
+from deeplfm.training.rhythms import may_be_simpler, simpler
 
 
 def fit_markov(
@@ -84,14 +85,16 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
     blocks, none = blocks_of(data, seed) if check else ([], OFF)
     model = recipe.build(record, torch.Generator().manual_seed(seed))
     start, rehearsed = copy.deepcopy(model), None
-    share = 1 / all_steps(deep=recipe.num_layers > 1, checked=bool(blocks))
+    deep, fewer = recipe.num_layers > 1, may_be_simpler(recipe, record)
+    share = 1 / all_steps(deep=deep, checked=bool(blocks), simpler=fewer)
     passes = Passes(seed, checkpoints, report, share)
     trainer = passes.run(model, record, training)
     finished, history = trainer.step == training.steps, trainer.history()
     posterior = fit_posterior(model, record, seed, training.backend)
-    if finished and (found := without_rhythm(recipe, record, posterior, seed, training.backend)):
-        model, posterior, history = found
-        start = recipe.build_smooth(record)
+    if finished:
+        train = partial(passes.trained, record=record, training=training, name="few")
+        found = simpler(recipe, record, posterior, train, seed, training.backend)
+        model, start, posterior, history = found or (model, start, posterior, history)
     second, depth = _second_layer(passes, task, model, record, finished)
     if blocks and finished:
         rhythm = None if second is None else second.directions

@@ -26,6 +26,7 @@ from deeplfm.training.depth import Depth, deepen, second_layer
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import Posterior, flat_parameters, with_flat
 from deeplfm.training.progress import Report
+from deeplfm.training.rhythms import History
 from deeplfm.training.settling import settle
 
 Values = NDArray[np.float64]
@@ -97,8 +98,15 @@ class Passes:
         fewer = of_depth(training)
         return deepen(model, record, lambda own, name: self._done(own, record, fewer, name))
 
+    def trained(
+        self, model: MarkovModel, record: Record, training: Training, name: str
+    ) -> History | None:
+        """How a model was trained to its end; None if that was interrupted."""
+        trainer = self.run(model, record, training, name)
+        return trainer.history() if trainer.step == training.steps else None
+
     def _done(self, model: MarkovModel, record: Record, training: Training, name: str) -> bool:
-        return self.run(model, record, training, name).step == training.steps
+        return self.trained(model, record, training, name) is not None
 
     def run(
         self, model: MarkovModel, record: Record, training: Training, name: str = ""
@@ -135,10 +143,10 @@ def of_depth(training: Training) -> Training:
     return replace(training, steps=steps, learning_rate=layers.RATE * training.learning_rate)
 
 
-def all_steps(*, deep: bool, checked: bool) -> float:
+def all_steps(*, deep: bool, checked: bool, simpler: bool = False) -> float:
     """Steps of everything that a fit trains, in those of its first layer."""
     second = layers.SHARE if deep else 0.0
-    return 1 + 2 * second + (SHARE * (1 + second) if checked else 0.0)
+    return 1 + simpler + 2 * second + (SHARE * (1 + second) if checked else 0.0)
 
 
 def checked(fitted: FittedMarkov, rehearsed: Rehearsed, blocks: list[HeldBlock]) -> FittedMarkov:
