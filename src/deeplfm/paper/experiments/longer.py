@@ -68,14 +68,13 @@ def longer_table(results: Results) -> Table:
             densities[model, _kind(result, task)][result["dataset"], int(factor[:-1])] = density
     rows: list[Row] = []
     for (model, kind), found in densities.items():
-        names = sorted({name for name, _ in found})
-        whole = [name for name in names if all((name, factor) in found for factor in FACTORS)]
-        if not whole:
-            continue
-        first = np.array([found[name, FACTORS[0]] for name in whole])
-        row = [model, kind, str(len(whole)), f"{first.mean():.3f}"]
+        first = {name: value for (name, factor), value in found.items() if factor == FACTORS[0]}
+        row = [model, kind, str(len(first)), f"{np.mean(list(first.values())):.3f}"]
         for factor in FACTORS[1:]:
-            change = np.array([found[name, factor] for name in whole]) - first
+            change = np.array([found.get((name, factor), np.nan) - first[name] for name in first])
+            if np.isnan(change).any():  # not all were run
+                row += ["", "", ""]
+                continue
             row += [f"{change.mean():+.3f}", f"{np.median(change):+.3f}"]
             row += [str(int((change > _WORSE).sum()))]
         rows.append(tuple(row))
