@@ -39,7 +39,7 @@ class Case:
         recipe, n, s = self.recipe, self.points, self.samples
         if isinstance(recipe, FourierDLFM):
             features = recipe.num_forces * recipe.num_features
-            last = (s * n * recipe.hidden_dim + n * self.inputs) * self.outputs
+            last = (s * n * (recipe.hidden_dim or 1) + n * self.inputs) * self.outputs
             return features * (n * self.inputs + last)
         if isinstance(recipe, InducingDLFM):
             forces = recipe.output_forces or self.outputs

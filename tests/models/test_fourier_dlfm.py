@@ -49,12 +49,30 @@ def test_physics_is_given_in_the_users_units() -> None:
 
 
 def test_hidden_functions_of_a_table_have_long_lengthscales() -> None:
-    """Those of a series oscillate; of a table they are about as smooth as its inputs."""
+    """Those beside the phase of a series are fast; of a table about as smooth as its inputs."""
     x = np.random.default_rng(0).normal(size=(30, 2))
     recipe = dlfm.FourierDLFM(num_features=3, hidden_dim=2)
     for data, expected in ((series(), 0.12), (dataset(x, x[:, 0]), 1.0)):
         _, second = layers(build(recipe, data)[0])
-        assert second.frequencies.lengthscale()[0, 0, :2].tolist() == pytest.approx([expected] * 2)
+        assert second.frequencies.lengthscale()[0, 0, 1].item() == pytest.approx(expected)
+
+
+def test_the_data_say_how_many_hidden_functions_there_are() -> None:
+    """One for a phase; six for a table, where nothing is fitted, and where no spectrum is seen."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    table = dataset(x, x[:, 0])
+    prior = dlfm.FourierDLFM(weight_init="prior")
+    drawn = dlfm.FourierDLFM(frequency_init="prior")
+    for recipe, data, expected in (
+        (dlfm.FourierDLFM(), series(), 1),
+        (dlfm.FourierDLFM(), table, 6),
+        (prior, series(), 6),
+        (drawn, series(), 6),
+        (dlfm.FourierDLFM(hidden_dim=3), series(), 3),
+    ):
+        found = recipe.resolved(data, fit_scaling(data))
+        assert found.hidden_dim == expected
+        assert found == replace(recipe, hidden_dim=expected)
 
 
 def test_units_do_not_change_the_model() -> None:

@@ -1,6 +1,7 @@
 """Variational Gaussians: their gradients, of both orders, and what they cost at the prior."""
 
 import itertools
+import math
 from collections.abc import Callable
 
 import pytest
@@ -93,13 +94,16 @@ def test_set_is_what_was_set_whatever_the_prior(kind: Kind, shape: tuple[int, ..
         q.set(mean, factor, given)
         torch.testing.assert_close(q.mean, mean)
         torch.testing.assert_close(q.factor, factor)
-    torch.testing.assert_close(q.prior_std, prior)
+    torch.testing.assert_close(q.prior_std, prior.expand(shape))
     with pytest.raises(InputError, match="above 0"):
         q.set(mean, factor, -prior)
     if shape[-1] > 1:  # neither Gaussian takes this factor, and what was refused changes nothing
         with pytest.raises(InputError, match="factor must be"):
             q.set(mean, factor + factor.sum(-1, keepdim=True), 2 * prior)
-    torch.testing.assert_close((q.prior_std, q.mean), (prior, mean))
+    torch.testing.assert_close((q.prior_std, q.mean), (prior.expand(shape), mean))
+    own = prior * torch.linspace(1, 2, math.prod(shape[:-1])).reshape(*shape[:-1], 1)
+    q.set(mean, factor, own)
+    torch.testing.assert_close((q.prior_std, q.mean, q.factor), (own, mean, factor))
 
 
 @KINDS

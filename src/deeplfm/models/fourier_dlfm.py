@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, final
 
 import torch
@@ -30,7 +30,7 @@ from deeplfm.models.recipe import (
 )
 from deeplfm.models.skip import Concatenate, NoSkip, Skip
 from deeplfm.models.starts.base import Start
-from deeplfm.models.starts.fourier import start_at_spectrum, start_fitted
+from deeplfm.models.starts.fourier import rhythm_of, start_at_spectrum, start_fitted
 from deeplfm.registry import register
 from deeplfm.shapes import Memory, check_above_zero, check_count
 
@@ -39,6 +39,7 @@ WeightInit: TypeAlias = Literal["fitted", "prior"]
 SkipName: TypeAlias = Literal["concatenate", "none"]
 
 _OF_SERIES, _OF_TABLES = 0.12, 1.0  # lengthscales over hidden functions
+_HIDDEN = 6  # functions of a hidden layer that has no phase to follow
 _SKIPS: dict[SkipName, type[Skip]] = {"concatenate": Concatenate, "none": NoSkip}
 
 
@@ -52,14 +53,17 @@ class FourierDLFM(Recipe):
 
     Args:
         num_layers: L, at least 1.
-        hidden_dim: functions of a hidden layer; six views of an oscillation reach sharp peaks.
+        hidden_dim: functions of a hidden layer; None is 1 for a series of ten periods or more,
+            which is its phase, and 6 for others. Those beside a phase begin at their prior.
         num_forces: Q, the latent forces that drive every layer.
         num_features: R, the random frequencies of each force.
         greens_function: a template, or one per layer; None is first order with a time constant of
-            0.4 of the range of the inputs.
+            0.4 of the range of the inputs. A phase forgets nothing, and what depends on it does
+            after ten radians.
         lengthscale: that of the forces over the inputs; None takes it from the data.
         hidden_lengthscale: that of the forces over hidden functions, whose spread is about 1; None
-            is 0.12 for a series, 1 for a table.
+            is 0.12 for a series, 1 for a table. Over a phase, in radians, it is how long a shape
+            stays the same, and comes from the data.
         memory: "zero" starts the ODE at rest at the origin, "infinite" long before.
         inputs: whether responses along the inputs enter as their "sum" or as their "product".
         frequencies: "prior_draws" learns their scale alone, and is what does not overfit;
@@ -89,7 +93,7 @@ class FourierDLFM(Recipe):
     """
 
     num_layers: int = 2
-    hidden_dim: int = 6
+    hidden_dim: int | None = None
     num_forces: int = 1
     num_features: int = 100
     greens_function: GreensFunction | Sequence[GreensFunction] | None = None
@@ -113,8 +117,10 @@ class FourierDLFM(Recipe):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("num_layers", "hidden_dim", "num_forces", "num_features"):
+        for name in ("num_layers", "num_forces", "num_features"):
             check_count(name, getattr(self, name))
+        if self.hidden_dim is not None:
+            check_count("hidden_dim", self.hidden_dim)
         for name in ("lengthscale", "hidden_lengthscale", "weight_scale"):
             if getattr(self, name) is not None:
                 check_above_zero(name, getattr(self, name))
@@ -144,17 +150,20 @@ class FourierDLFM(Recipe):
             units="scaled",
         )
 
+    def resolved(self, data: Dataset, scaling: Scaling) -> "FourierDLFM":
+        if self.hidden_dim is not None:
+            return self
+        start = self._start(data, scaling, torch.Generator())
+        fitted = self.weight_init == "fitted" and self.num_layers > 1
+        return replace(self, hidden_dim=1 if fitted and rhythm_of(start) else _HIDDEN)
+
     def build(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> DeepLFM:
+        recipe = self.resolved(data, scaling)
+        if recipe != self:
+            return recipe.build(data, scaling, generator)
         layers = self._layers(scaling, generator)
         model = self._composed(layers, scaling)
-        by_evidence = self.frequency_init == "evidence"
-        start = Start(
-            *start_tables(data, scaling, self.likelihood, all_rows=by_evidence),
-            generator,
-            from_spectrum=self.frequency_init == "periodogram",
-            by_evidence=by_evidence,
-            keep_lengthscale=self.lengthscale is not None,
-        )
+        start = self._start(data, scaling, generator)
         if self.weight_init == "fitted":
             start_fitted(layers, model.skip, model.likelihood, start)
         elif self.frequency_init == "periodogram":
@@ -173,12 +182,24 @@ class FourierDLFM(Recipe):
                 "pass frequency_init='prior'."
             )
 
+    def _start(self, data: Dataset, scaling: Scaling, generator: torch.Generator) -> Start:
+        by_evidence = self.frequency_init == "evidence"
+        return Start(
+            *start_tables(data, scaling, self.likelihood, all_rows=by_evidence),
+            generator,
+            from_spectrum=self.frequency_init == "periodogram",
+            by_evidence=by_evidence,
+            keep_lengthscale=self.lengthscale is not None,
+            keep_hidden=self.hidden_lengthscale is not None,
+            own_physics=self.greens_function is None,
+        )
+
     def _composed(self, layers: Sequence[FourierLayer], scaling: Scaling) -> DeepLFM:
         return DeepLFM(layers, _SKIPS[self.skip](), self.likelihood.built_for(scaling))
 
     def _layers(self, scaling: Scaling, generator: torch.Generator | None) -> list[FourierLayer]:
         skip = _SKIPS[self.skip]()
-        sizes = layer_sizes(self.num_layers, self.hidden_dim, skip, scaling)
+        sizes = layer_sizes(self.num_layers, self.hidden_dim or _HIDDEN, skip, scaling)
         return [self._layer(number, *size, scaling, generator) for number, size in enumerate(sizes)]
 
     def _layer(
@@ -190,7 +211,7 @@ class FourierDLFM(Recipe):
         generator: torch.Generator | None,
     ) -> FourierLayer:
         last = number == self.num_layers - 1
-        hidden = 0 if number == 0 else self.hidden_dim
+        hidden = 0 if number == 0 else self.hidden_dim or _HIDDEN
         unit = time_units(self.units, hidden, width, scaling)
         template = template_of(self.greens_function, number) or FirstOrder(2.5)
         groups = outputs if last else 1
@@ -224,7 +245,7 @@ class FourierDLFM(Recipe):
 
     def _lengthscales(self, number: int, unit: Tensor, *, series: bool) -> Tensor:
         """[P], in the units of the layer's inputs."""
-        hidden = 0 if number == 0 else self.hidden_dim
+        hidden = 0 if number == 0 else self.hidden_dim or _HIDDEN
         of_inputs = torch.full_like(unit, self.lengthscale or 1.0) / unit
         if self.lengthscale is None:
             of_inputs = torch.ones_like(unit)  # that of the data follows with the start

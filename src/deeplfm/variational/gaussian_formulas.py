@@ -60,7 +60,7 @@ class FullDraw(torch.autograd.Function):
         *given, prior, noise = arguments
         draws, diagonal = full_draw(noise.movedim(0, -1), *given)
         ctx.save_for_backward(*arguments, diagonal)
-        return draws.mul_(prior[:, None]).movedim(-1, 0)
+        return draws.mul_(prior[..., None]).movedim(-1, 0)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

@@ -3,9 +3,9 @@
     w = s (μ + Cε);   KL(q ‖ prior) = ½ (|μ|² + |C|² - F - 2 log det C)
     μ = μ0 + u C0 a,  C = C0 B      (μ0, C0) as last `set`, a and B what is learnt
 
-Both posteriors of the library are this: whitened inducing values, and weights of features. Steps
-of an optimiser are in units of the spread of q as it was set, in every direction, and so small (u)
-that many noisy ones at once do not undo a fit; or as large as the prior's (`widen_steps`).
+Both posteriors of the library are this: inducing values, weights of features. Steps of an optimiser
+are in units of the spread of q as it was set, and so small (u; less beside the diagonal of B) that
+many noisy ones at once do not undo a fit; or as large as the prior's (`widen_steps`).
 """
 
 from abc import ABC, abstractmethod
@@ -28,6 +28,7 @@ from deeplfm.variational.gaussian_formulas import (
 )
 
 _UNIT = 0.3  # of a standard deviation, once q was set; 1 before
+_BESIDE = 0.1  # the same for what is below the diagonal of B
 
 
 class VariationalGaussian(nn.Module, ABC):
@@ -36,14 +37,14 @@ class VariationalGaussian(nn.Module, ABC):
     center: Tensor
     frame: Tensor
     unit: Tensor
-    prior_std: Tensor  # s [F], the same for the whole batch
+    prior_std: Tensor  # s [..., F]
 
     def __init__(self, shape: Sequence[int], *, scale: float, like: Tensor) -> None:
         super().__init__()
         zeros = like.detach().new_zeros(*shape)
         self.register_buffer("center", zeros.clone())
         self.register_buffer("unit", zeros.new_ones(()))
-        self.register_buffer("prior_std", zeros.new_ones(shape[-1]))
+        self.register_buffer("prior_std", torch.ones_like(zeros))
         self.shift = nn.Parameter(zeros)
         self.log_diagonal = nn.Parameter(torch.full_like(zeros, scale).log().detach())
 
@@ -69,7 +70,8 @@ class VariationalGaussian(nn.Module, ABC):
     def set(self, mean: Tensor, factor: Tensor, prior_std: Tensor | None = None) -> None:
         """Replace q by N(mean, factor factorᵀ), and measure steps from there.
 
-        The prior stays as it is, unless a standard deviation for each entry is given.
+        The prior stays as it is, unless standard deviations are given: one for each entry, or [F]
+        for the whole batch.
         """
 
     @abstractmethod
@@ -89,8 +91,10 @@ class VariationalGaussian(nn.Module, ABC):
             self.unit.copy_((self.shift.numel() / self.frame.square().sum()).sqrt())
 
     def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
-        """Files from before a prior could be set have that of 1."""
-        state.setdefault(f"{prefix}prior_std", torch.ones_like(self.prior_std))
+        """Files from before a prior could be set have that of 1; others one for the whole batch."""
+        name = f"{prefix}prior_std"
+        known = state.get(name, torch.ones_like(self.prior_std))
+        state[name] = known.expand_as(self.prior_std) if known.ndim == 1 else known
         super()._load_from_state_dict(state, prefix, *others)
 
     def _whitened(
@@ -99,11 +103,13 @@ class VariationalGaussian(nn.Module, ABC):
         """Mean and factor, checked, in units of the prior; and its s."""
         _check(self.shift.shape, mean, factor)
         std = self.prior_std if prior_std is None else prior_std
+        if std.shape == self.prior_std.shape[-1:]:
+            std = std.expand_as(self.prior_std)
         check_shape("prior_std", std, tuple(self.prior_std.shape), "Give one per entry.")
         check_finite("prior_std", std, "Replace them.")
         check_positive("prior_std", std, "")
         std = std.to(mean)
-        return mean / std, factor / std[:, None], std
+        return mean / std, factor / std[..., None], std
 
     def _noise(self, num_samples: int, generator: torch.Generator | None) -> Tensor:
         return normal((num_samples, *self.shift.shape), generator, self.shift)
@@ -166,11 +172,23 @@ class DiagonalGaussian(VariationalGaussian):
 class FullGaussian(VariationalGaussian):
     """Full covariance."""
 
+    beside: Tensor
+
     def __init__(self, shape: Sequence[int], *, like: Tensor, scale: float = 1.0) -> None:
         super().__init__(shape, scale=scale, like=like)
         identity = torch.eye(shape[-1], dtype=self.shift.dtype, device=self.shift.device)
         self.register_buffer("frame", identity.expand(*shape, shape[-1]).clone())
         self.below_diagonal = nn.Parameter(torch.zeros_like(self.frame))
+        self.register_buffer("beside", self.frame.new_ones(()))
+
+    def widen_steps(self) -> None:
+        super().widen_steps()
+        self.beside.fill_(1.0)
+
+    def _load_from_state_dict(self, state: dict[str, Any], prefix: str, *others: Any) -> None:
+        """Files from before steps beside the diagonal had a size of their own have that of 1."""
+        state.setdefault(f"{prefix}beside", torch.ones_like(self.beside))
+        super()._load_from_state_dict(state, prefix, *others)
 
     @property
     def mean(self) -> Tensor:
@@ -178,8 +196,8 @@ class FullGaussian(VariationalGaussian):
 
     @property
     def factor(self) -> Tensor:
-        lower, _ = lower_factor(self.below_diagonal, self.log_diagonal)
-        return self.prior_std[:, None] * (self.frame @ lower)
+        lower, _ = lower_factor(self.beside * self.below_diagonal, self.log_diagonal)
+        return self.prior_std[..., None] * (self.frame @ lower)
 
     def draw(self, num_samples: int, generator: torch.Generator | None = None) -> Tensor:
         noise = self._noise(num_samples, generator)
@@ -212,12 +230,13 @@ class FullGaussian(VariationalGaussian):
             self.center.copy_(mean)
             self.frame.copy_(factor)
             self.unit.fill_(_UNIT)
+            self.beside.fill_(_BESIDE)
             for learnt in (self.shift, self.log_diagonal, self.below_diagonal):
                 learnt.zero_()
 
     def parts(self) -> tuple[Tensor, ...]:
         """What `gaussian_formulas` makes μ and C of: a, B as it is learnt; μ0, C0 and u."""
-        learnt = self.shift, self.log_diagonal, self.below_diagonal
+        learnt = self.shift, self.log_diagonal, self.beside * self.below_diagonal
         return *learnt, self.center, self.frame, self.unit
 
 

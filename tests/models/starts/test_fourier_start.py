@@ -15,9 +15,9 @@ from deeplfm.layers.fourier import Weights
 from deeplfm.layers.frequencies import Frequencies
 from deeplfm.likelihoods import Gaussian
 from deeplfm.models.starts.base import posterior_of_weights
+from deeplfm.models.starts.features import features_at
 from deeplfm.models.starts.fourier import (
     _HIDDEN_NOISE,
-    features_at,
     fit_weights,
     unit_variance,
 )

@@ -10,7 +10,8 @@ import deeplfm as dlfm
 from deeplfm.data import dataset, fit_scaling
 from deeplfm.layers import FourierLayer
 from deeplfm.models.starts.base import Start, principal_components
-from deeplfm.models.starts.fourier import features_at, unit_variance
+from deeplfm.models.starts.features import features_at
+from deeplfm.models.starts.fourier import unit_variance
 from deeplfm.models.starts.frequencies import start_frequencies
 from deeplfm.models.starts.oscillation import Oscillation
 

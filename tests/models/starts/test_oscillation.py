@@ -51,6 +51,15 @@ def test_a_few_cycles_are_steady() -> None:
     np.testing.assert_allclose(found.values, np.exp(1j * found.frequency * x))
 
 
+def test_a_phase_has_no_jumps_across_gaps_in_any_order() -> None:
+    """A drift of less than half a turn from row to row is followed, however many turns a gap is."""
+    random = np.random.default_rng(1)
+    x = np.concatenate([random.uniform(0, 0.3, 80), random.uniform(0.6, 1, 90)])
+    phase = 90 * x + 4 * np.sin(3 * x)
+    found = Oscillation(90.0, np.exp(1j * phase), np.zeros(1), np.ones(1)).phase(x)
+    np.testing.assert_allclose(found - found[0], phase - phase[0], atol=1e-9)
+
+
 def test_projections_are_cosines_at_different_angles() -> None:
     x, y, _ = beats(0.0)
     found = dominant_oscillation(x, y)

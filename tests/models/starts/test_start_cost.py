@@ -18,6 +18,7 @@ from deeplfm.layers import FourierLayer, InducingLayer
 from deeplfm.models import Recipe
 from deeplfm.models.starts import fourier as fourier_start
 from deeplfm.models.starts import inducing_points
+from deeplfm.models.starts import warped as warped_start
 from deeplfm.models.starts.oscillation import dominant_oscillation
 from deeplfm.models.starts.spectrum import periodogram
 
@@ -30,6 +31,12 @@ def beats(rows: int = 300) -> Dataset:
 def table(rows: int = 400, inputs: int = 4) -> Dataset:
     x = np.random.default_rng(0).standard_normal((rows, inputs))
     return dataset(x, np.sin(x.sum(1)))
+
+
+def waves(rows: int = 300) -> Dataset:
+    """Few periods: too few for a phase."""
+    x = np.linspace(0, 4, rows)
+    return dataset(x, np.sin(2 * np.pi * x) + 0.1 * np.random.default_rng(1).normal(size=rows))
 
 
 def build(recipe: Recipe, data: Dataset) -> None:
@@ -73,7 +80,7 @@ def test_an_oscillation_is_solved_for_all_pieces_at_once(monkeypatch: pytest.Mon
     assert len(calls) < 97 + 60
 
 
-@pytest.mark.parametrize(("data", "own"), [(beats(), 3), (table(), 2), (table(inputs=2), 3)])
+@pytest.mark.parametrize(("data", "own"), [(waves(), 3), (table(), 2), (table(inputs=2), 3)])
 def test_fourier_features_are_made_once_per_layer(
     monkeypatch: pytest.MonkeyPatch, data: Dataset, own: int
 ) -> None:
@@ -85,6 +92,15 @@ def test_fourier_features_are_made_once_per_layer(
     build(dlfm.FourierDLFM(hidden_dim=3, num_features=10), data)
     assert slow == []
     assert made == [len(data)] * own
+
+
+def test_features_of_a_phase_are_made_twice_per_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the phase once; of shapes for their sizes, and at 1 + 5 x 3 draws with slopes."""
+    slow = counted(monkeypatch, FourierLayer, "features", lambda layer, x, omega: len(x[0]))
+    made = counted(monkeypatch, warped_start, "features_at", lambda layer, values: len(values))
+    build(dlfm.FourierDLFM(num_features=10), beats())
+    assert slow == []
+    assert made == [len(beats())] * (2 + 16 + 13)  # the last draws need no slopes
 
 
 @pytest.mark.parametrize("data", [beats(), table()])

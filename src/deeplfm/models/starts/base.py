@@ -30,8 +30,10 @@ class Start:
     y: Values
     generator: torch.Generator
     from_spectrum: bool = True
-    keep_lengthscale: bool = False
-    by_evidence: bool = False
+    keep_lengthscale: bool = False  # that over the inputs was given
+    keep_hidden: bool = False  # and that over hidden functions
+    own_physics: bool = False  # no ODE was given
+    by_evidence: bool = False  # all that it learns starts where the evidence is greatest
 
     @property
     def series(self) -> bool:
@@ -70,13 +72,14 @@ def posterior_of_weights(
     estimate: bool,
     with_offset: bool = True,
     alike: int = 1,
+    repeated: int = 1,
     prior_std: Float[Tensor, " F"] | None = None,
 ) -> Posterior:
     """The posterior of W ~ N(0, s²) given y_d = Φ_d W + c_d + noise.
 
     An estimated `noise` is updated in place. NaN in y are gaps. `alike` neighbouring errors are
-    taken for one: for the spread of W, not for its mean, so many targets count as one. s is 1
-    unless it is given.
+    taken for one: for the spread of W, not for its mean, so many targets count as one. Rows that
+    come `repeated`, each time with another draw of Φ, count once. s is 1 unless it is given.
     """
     seen = ~y.isnan()
     size = phi.shape[-1]
@@ -84,7 +87,9 @@ def posterior_of_weights(
     phi = phi * std
     scale = _OFFSET if with_offset else 0.0
     offsets = scale * torch.eye(y.shape[1], dtype=phi.dtype).expand(len(y), -1, -1)
-    phi, y = torch.cat([phi, offsets], -1) * seen[..., None], torch.where(seen, y, 0.0)
+    once = seen / math.sqrt(repeated)
+    phi, y = torch.cat([phi, offsets], -1) * once[..., None], torch.where(seen, y, 0.0) * once
+    count = seen.sum(0) / repeated
     gram = torch.einsum("ndf,ndg->dfg", phi, phi)
     moment = torch.einsum("ndf,nd->df", phi, y)
     for left in reversed(range(_ROUNDS if estimate else 1)):
@@ -95,9 +100,9 @@ def posterior_of_weights(
         if left:
             spread = torch.einsum("dfg,fg->d", gram, torch.cholesky_inverse(lower))
             error = (y - phi @ mean).square().sum(0)
-            noise.copy_(((error + spread) / seen.sum(0)).clamp(min=1e-4))
+            noise.copy_(((error + spread) / count).clamp(min=1e-4))
     fitted = (moment / noise[:, None]).sum(0) @ mean
-    unexplained = ((y.square().sum(0) / noise) + seen.sum(0) * noise.log()).sum()
+    unexplained = ((y.square().sum(0) / noise) + count * noise.log()).sum()
     determinant = 2 * lower.diagonal().log().sum()
     evidence = float(fitted - unexplained - determinant) / 2
     if alike > 1:

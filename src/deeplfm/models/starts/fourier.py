@@ -1,6 +1,7 @@
 """Where a deep Fourier model starts: each layer solved in closed form for what it should do first.
 
-    hidden layers:  cos(φ(x) - θ_k) of the dominant oscillation, or the inputs themselves
+    hidden layers:  the phase φ(x) of a rhythm of many periods (`warped`); cos(φ(x) - θ_k) of one of
+                    few; or the inputs themselves
     last layer:     the observed targets, given the hidden functions
 
 For fixed frequencies the best Gaussian q(W) of a layer is a linear regression: its mean and its
@@ -27,14 +28,15 @@ from deeplfm.models.starts.base import (
     principal_components,
 )
 from deeplfm.models.starts.evidence import start_by_evidence
+from deeplfm.models.starts.features import features_at
 from deeplfm.models.starts.frequencies import start_frequencies
 from deeplfm.models.starts.oscillation import Oscillation, dominant_oscillation
-from deeplfm.responses.transients import transients
+from deeplfm.models.starts.warped import start_warped
 
 _HIDDEN_NOISE = 5e-5  # variance about the hidden targets: more would damp the end of a series
 _ALIKE = 600  # neighbouring errors of a phase are one: so few of the targets count for its spread
 _SHARES = (0.5, 1.0, 1.5)  # of the input itself beside hidden functions, to choose from
-_AT_ONCE = 2**17  # waves that exist at a time: a few MB
+_REPEATS = 10.0  # periods in the data, from which on a phase is a hidden function
 
 
 def start_fitted(
@@ -42,6 +44,9 @@ def start_fitted(
 ) -> None:
     """Start every layer at a closed-form fit, and the noise at what that fit leaves."""
     deep = start.series and len(layers) > 1
+    if deep and (rhythm := rhythm_of(start)) is not None:
+        start_warped(layers, skip, likelihood, start, rhythm)
+        return
     oscillation = dominant_oscillation(start.x[:, 0], start.y) if deep else None
     x = torch.tensor(start.x)
     values = x
@@ -67,54 +72,22 @@ def start_fitted(
         values = skip(hidden[None], x)[0]
 
 
+def rhythm_of(start: Start) -> Oscillation | None:
+    """The oscillation of a series that repeats so often that its shape is known from its repeats.
+
+    Of fewer periods a phase that is free to drift explains nearly anything.
+    """
+    if not (start.series and start.from_spectrum):
+        return None
+    found = dominant_oscillation(start.x[:, 0], start.y)
+    turns = 0.0 if found is None else found.frequency * float(np.ptp(start.x)) / (2 * math.pi)
+    return found if turns >= _REPEATS else None
+
+
 def start_at_spectrum(layers: Sequence[FourierLayer], start: Start) -> None:
     """Only the frequencies in the input itself, from the spectrum of the targets."""
     for number, layer in enumerate(layers):
         start_frequencies(layer, number == 0, start.y, None, start)
-
-
-def features_at(layer: FourierLayer, values: Float[Tensor, "N P"]) -> Float[Tensor, "N G F"]:
-    """Φ at the frequencies q starts from."""
-    with torch.no_grad():
-        omega = layer.frequencies.center()
-        if layer.plane_wave or layer.memory == "infinite":
-            return layer.features(values[None], omega[None])[0].flatten(-2)
-        return _from_zero_state(layer, values, omega)
-
-
-def _from_zero_state(
-    layer: FourierLayer, values: Float[Tensor, "N P"], omega: Float[Tensor, "G2 Q R P"]
-) -> Float[Tensor, "N G F"]:
-    """Sums over inputs of waves less their transients (`responses`), a few rows at a time.
-
-    The layer's own features hold for every ODE and lag to full relative precision, at a price; a
-    regression has no use for that.
-    """
-    forces, count = omega.shape[1:3]
-    amplitudes = layer.waves(omega[None], copy=False).amplitudes()
-    omega = omega.permute(0, 3, 1, 2).flatten(-2)  # G P K
-    scale = amplitudes[..., None].expand(-1, -1, -1, count) / math.sqrt(count)
-    turn = torch.zeros_like(scale) if layer.phases is None else layer.phases.permute(0, 3, 1, 2)
-    weights = torch.polar(*torch.broadcast_tensors(scale, turn)).flatten(-2)
-    g = layer.greens_function
-    response = g.transfer(torch.complex(torch.zeros_like(omega), omega))
-    sign = -1.0 if g.order % 2 else 1.0  # before the origin the ODE runs backwards from state zero
-    after, before = weights * response, sign * weights * response.conj()
-    parts = []
-    for x in values.split(max(1, _AT_ONCE // after.numel())):
-        rise, others = transients(g, x.abs()[None, :, None])
-        half = x[:, None, :, None] * (omega / 2)  # n G P K
-        sine = half.sin()
-        # e^{jωx} - 1 in a form that does not cancel next to 0, and 1 - b_0.
-        waves = torch.complex(-2 * sine.square(), 2 * sine * half.cos_())
-        waves = waves + rise[0, ..., None]
-        for k, motion in enumerate(others, start=1):
-            signed = torch.sign(x)[:, None] ** k * motion[0]
-            waves = waves - signed[..., None] * (1j * omega) ** k
-        waves = waves * torch.where(x[:, None, :, None] < 0, before, after)
-        combined = waves.sum(2).unflatten(-1, (forces, count))
-        parts.append(torch.cat([combined.real, combined.imag], -1).flatten(-2))
-    return torch.cat(parts)
 
 
 def _share_of_input(

@@ -50,6 +50,14 @@ class Oscillation:
         power = self.amplitude**2
         return math.sqrt(float((power * self.offsets**2).sum() / power.sum()))
 
+    def phase(self, x: Values) -> Values:
+        """φ [N] at the inputs it was made from, without jumps however far apart they are."""
+        order = np.argsort(x, kind="stable")
+        slow = np.angle(self.values * np.exp(-1j * self.frequency * x))
+        phase = np.empty(len(x))
+        phase[order] = np.unwrap(slow[order])
+        return phase + self.frequency * x
+
     def projections(self, count: int) -> Values:
         """cos(φ - θ_i) [N, count], whose functions add up to any function of φ."""
         return np.asarray((self.values[:, None] * np.exp(-1j * projection_angles(count))).real)
