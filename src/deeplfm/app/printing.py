@@ -45,8 +45,10 @@ def show_fit(fitted: "Fitted") -> None:
             shown.add_row(Text(tables.shown([name])), *counts, *learnt)
     console.print(shown)
     history = fitted.histories[0]
-    last = f"{fitted.steps} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"
+    taken = len(history["loss"])
+    last = f"{taken} steps in {history['seconds'][-1]:.0f} s, loss {history['loss'][-1]:.4g}"
     console.print(last)
+    line(fitted.convergence)
     if (depth := getattr(fitted, "depth", None)) is not None:
         line(depth.sentence)
 

@@ -18,6 +18,7 @@ from deeplfm.evaluation.check import Check
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import ModelSettings
 from deeplfm.training import Training
+from deeplfm.training.plateau import sentence_of
 
 Values = NDArray[np.float64]
 Functions = Callable[..., Values]  # of X; of a panel, of X and series
@@ -38,8 +39,9 @@ class Summary:
 class Fitted(ABC):
     """A fitted model with the units it speaks in.
 
-    `histories` hold what training recorded, one per member; `steps` is how many were trained;
-    `data` is what it was fitted to, where that was kept; `check` is what it found out about itself.
+    `histories` hold what training recorded, one per member; `steps` is how far it went, which is
+    all the way where it ended by itself; `data` is what it was fitted to, where that was kept;
+    `check` is what it found out about itself.
     """
 
     recipe: ModelSettings
@@ -121,6 +123,14 @@ class Fitted(ABC):
         if self.data is not None:
             first, last = float(self.data.x.min()), float(self.data.x.max())
         return spread.at(x[:, 0], first, last)
+
+    @property
+    def convergence(self) -> str:
+        """Whether the bound had stopped rising when training ended, in a sentence."""
+        if self.steps < self.training.steps and not self.training.held_out:
+            return f"The fit was interrupted after {self.steps} of {self.training.steps} steps."
+        found = sentence_of(self.training, self.histories[0])
+        return "Nothing was recorded of the training." if found is None else found
 
     @property
     def num_members(self) -> int:

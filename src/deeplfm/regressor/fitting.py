@@ -139,7 +139,7 @@ def _fit(
         members=tuple(trainers[k].model for k in chosen),
         histories=histories,
         seed=seed,
-        steps=trainers[chosen[0]].step,
+        steps=training.steps if trainers[chosen[0]].finished else trainers[chosen[0]].step,
         data=data,
     )
 

@@ -89,7 +89,7 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
     share = 1 / all_steps(deep=deep, checked=bool(blocks), simpler=fewer)
     passes = Passes(seed, checkpoints, report, share)
     trainer = passes.run(model, record, training)
-    finished, history = trainer.step == training.steps, trainer.history()
+    finished, history = trainer.finished, trainer.history()
     posterior = fit_posterior(model, record, seed, training.backend)
     if finished:
         train = partial(passes.trained, record=record, training=training, name="few")
@@ -111,7 +111,7 @@ def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:
         output_names=data.output_names,
         histories=(history,),
         seed=seed,
-        steps=trainer.step,
+        steps=training.steps if finished else trainer.step,
         data=data,
         model=model,
         posterior=posterior,

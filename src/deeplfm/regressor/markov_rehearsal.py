@@ -103,7 +103,7 @@ class Passes:
     ) -> History | None:
         """How a model was trained to its end; None if that was interrupted."""
         trainer = self.run(model, record, training, name)
-        return trainer.history() if trainer.step == training.steps else None
+        return trainer.history() if trainer.finished else None
 
     def _done(self, model: MarkovModel, record: Record, training: Training, name: str) -> bool:
         return self.trained(model, record, training, name) is not None

@@ -209,7 +209,10 @@ def learning(model: DeepLFMRegressor) -> Part:
         return part(identity, title, [markup.paragraph("No steps were recorded.", "note")])
     figure = diagnostics.learning_chart(history)
     html = [
-        markup.paragraph("The loss that training lowers. Its two parts are in the legend."),
+        markup.paragraph(
+            "The loss that training lowers. Its two parts are in the legend. "
+            f"{model.fitted_.convergence}"
+        ),
         markup.chart(figure["id"], "Loss by step", "Loss by training step"),
     ]
     return part(identity, title, html, [figure])

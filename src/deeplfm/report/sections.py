@@ -43,7 +43,7 @@ def fitted(shown: Shown, axis: Axis) -> Part:
         ("Rows", "not kept" if data is None else f"{len(data):,}"),
         ("Inputs", listed(own.input_names)),
         ("Outputs", listed(own.output_names)),
-        ("Steps", f"{own.steps:,} of {own.training.steps:,}"),
+        ("Steps", f"{own.steps:,} of {own.training.steps:,}. {own.convergence}"),
         ("Training took", duration(float(seconds[-1])) if len(seconds) else DASH),
         ("Seed", str(own.seed)),
         ("Numbers", dtype),

@@ -23,6 +23,7 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.clock import Clock
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.clock import fit_clock
+from deeplfm.training.plateau import Ending
 from deeplfm.training.progress import Report
 from deeplfm.training.robust import noise_scale
 from deeplfm.training.schedule import Training
@@ -61,27 +62,37 @@ class EvidenceTrainer:
         self._spent = 0.0
         self._whole = record.whole() if len(record.times) <= _WHOLE else None
         self._scale: Tensor | None = None  # of the noise of every entry, where tails are heavy
+        self._ending = Ending(training)
+        # Until then the clock is steady; a second layer has a rhythm that has its clock already.
+        self._clock_at = 0 if model.phase is not None else round(_STEADY * training.steps)
 
     def run(self, until: int, report: Report | None = None) -> None:
         """Steps up to `until`; what was recorded is in `history`."""
         self._began = time.perf_counter()
         every = self.training.checkpoint_every
         with one_thread():
-            while self.step < until:
-                # A second layer is trained beside a rhythm that has its clock already.
-                if self.model.phase is None and self.step == round(_STEADY * self.training.steps):
+            while self.step < min(until, self._ending.step):
+                if self.model.phase is None and self.step == self._clock_at:
                     clock = fit_clock(self.model, self.record)
                     self.model.clock = None if clock is None else clock.mean()
                 self._one_step()
+                self._look(self.step)
                 if report is not None:
                     report(self.step, self._records[-1][1])
-                if self._folder is not None and (self.step % every == 0 or self.step == until):
+                if self._folder is not None and (
+                    self.step % every == 0 or self.step == min(until, self._ending.step)
+                ):
                     self.save()
 
     @property
     def exact(self) -> bool:
         """Whether every step sees all rows."""
         return self._whole is not None
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.step >= self._ending.step
 
     def history(self) -> Mapping[str, NDArray[np.float64]]:
         """One entry per step."""
@@ -146,6 +157,8 @@ class EvidenceTrainer:
             self.model.clock = Clock(*map(tuple, own))
         self._records = tensors["records"].tolist()
         self._spent = self._records[-1][-1] if self._records else 0.0
+        for step in range(1, self.step + 1):
+            self._look(step)
         for k, parameter in enumerate(self._parameters):
             names = ("exp_avg", "exp_avg_sq")
             state = {name: tensors[f"adam.{k}.{name}"] for name in names}
@@ -156,7 +169,7 @@ class EvidenceTrainer:
         if cut is None:
             cut = self.record.windows(_AT_ONCE, WINDOW, self._generator)
         for group in self._optimiser.param_groups:
-            group["lr"] = _STRIDE * self.training.learning_rate_at(self.step)
+            group["lr"] = _STRIDE * self._ending.rate(self.step)
         self._optimiser.zero_grad()
         evidence, prior = self.objective(cut)
         loss = -(evidence + prior)
@@ -171,6 +184,15 @@ class EvidenceTrainer:
         seconds = self._spent + time.perf_counter() - self._began
         values = (float(self.step), loss.item(), evidence.item(), prior.item(), seconds)
         self._records.append(list(values))
+
+    def _look(self, step: int) -> None:
+        """Where the bound has stopped rising the clock comes, and after it the end."""
+        if not self._ending.is_time(step):
+            return
+        if step >= self._clock_at:
+            self._ending.look(step, [row[1] for row in self._records[self._clock_at : step]])
+        elif self._ending.is_flat([row[1] for row in self._records[:step]]):
+            self._clock_at = step
 
     def _noise_scale(self, cut: Cut) -> Tensor | None:
         """How much more noise than usual each entry has; of windows found anew."""

@@ -6,6 +6,7 @@ A trainer is all its state: saved and loaded, it goes on exactly where it was. W
 several processes train together, each has a trainer, and all call the same methods.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from deeplfm.training.distributed import ALONE, Processes
 from deeplfm.training.engines import Engine
 from deeplfm.training.minibatches import Minibatches
 from deeplfm.training.optimiser import AdamW
+from deeplfm.training.plateau import Ending
 from deeplfm.training.schedule import Stage, Training
 
 CHECK_EVERY = 50
@@ -63,12 +65,13 @@ class Trainer:
         self._backends: list[int] = []  # how each step was computed, as its place in USED
         self._seconds: list[float] = []  # since the start, without pauses between runs
         self._good, self._good_step = self._snapshot(), 0
+        self._ending = Ending(training)
 
     def run(
         self, until: int | None = None, report: Callable[[int, float], None] | None = None
     ) -> None:
         """Train up to step `until`, by default to the end; `report(step, loss)` now and then."""
-        last = self.training.steps if until is None else min(until, self.training.steps)
+        last = self._ending.step if until is None else min(until, self._ending.step)
         free_to_read = self.data.x.device.type == "cpu"
         started = time.perf_counter() - (self._seconds[-1] if self._seconds else 0.0)
         while self.step < last:
@@ -88,9 +91,21 @@ class Trainer:
             checked = broken or self.step % CHECK_EVERY == 0 or self.step == last
             if checked:
                 self._check()
+                self._look(self.step)
+                last = min(last, self._ending.step)
             # To read a loss on the CPU is free; an accelerator would have to be waited for.
             if report is not None and self._records and (checked or free_to_read):
                 report(self.step, float(self._records[-1][0]))
+
+    @property
+    def end(self) -> int:
+        """The last step, sooner than that of the settings once the bound has stopped rising."""
+        return self._ending.step
+
+    @property
+    def finished(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.step >= self.end
 
     def history(self) -> dict[str, Tensor]:
         """step, loss, expected_log_likelihood, kl, seconds and backend, one entry per step."""
@@ -157,6 +172,8 @@ class Trainer:
         self._seconds = state["seconds"].tolist()
         self._backends = state["backend"].tolist()
         self._good, self._good_step = self._snapshot(), self.step
+        for step in range(CHECK_EVERY, self.step + 1, CHECK_EVERY):
+            self._look(step)
 
     def _one_step(self) -> Tensor:
         stage = self._prepare()
@@ -188,9 +205,19 @@ class Trainer:
             for role, parameters in self.roles.items():
                 for p in parameters:
                     p.requires_grad_(id(p) in self._learnt and role not in stage.frozen)
-        self.optimiser.set_rate(self.training.learning_rate_at(self.step))
+        self.optimiser.set_rate(self._ending.rate(self.step))
         self.optimiser.forget_gradients()
         return stage
+
+    def _look(self, step: int) -> None:
+        """Whether a training of one start, in its last stage, is to end soon."""
+        training = self.training
+        if training.restarts > 1 or training.held_out > 0 or step % CHECK_EVERY:
+            return
+        since = max([0.0, *(one.until for one in training.stages if one.until < 1)])
+        records = self._records[math.ceil(since * training.steps) : step][-self._ending.seen :]
+        if records:
+            self._ending.look(step, torch.stack(records)[:, 0].tolist())
 
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:
         """Draw, score, differentiate; what is recorded of it."""
@@ -251,6 +278,7 @@ class Trainer:
             for column in (self._records, self._seconds, self._backends):
                 del column[self._good_step :]
             self.step, self._good = self._good_step, self._snapshot()
+            self._ending = Ending(self.training)
             return
         raise NumericalError(
             f"the loss must stay finite; it did not near step {self.step}, and the last good state "

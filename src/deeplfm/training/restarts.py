@@ -37,7 +37,7 @@ class Race:
     def run(self, until: int | None = None, report: Report | None = None) -> None:
         """Train up to step `until`, dropping starts at their marks, with checkpoints on the way."""
         last = self.training.steps if until is None else min(until, self.training.steps)
-        while (now := self._step()) < last:
+        while (now := self._step()) < min(last, max(self.trainers[k].end for k in self.alive)):
             target = min(self._next_stop(now), last)
             self._advance(target, report)
             kept = self._keep_at(target)

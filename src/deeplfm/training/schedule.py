@@ -85,6 +85,8 @@ class Training:
             the better half.
         held_out: a share of the observations, in blocks, on which to find the number of steps
             before all data are fitted with it; 0 trains all steps at once.
+        stop_early: True ends a training of one start where the bound has stopped rising; False
+            takes all steps.
         checkpoint_every: steps between checkpoints, where a folder for them is given.
         backend: how sums are computed, in steps, bounds, held-out densities and predictions.
             "auto" is the fastest there is, and whole steps as CUDA graphs; "plain" computes them as
@@ -111,6 +113,7 @@ class Training:
     restarts: int = 1
     combine: Combination = "best"
     held_out: float = 0.0
+    stop_early: bool = True
     checkpoint_every: int = 50
     backend: Backend = "auto"
 
