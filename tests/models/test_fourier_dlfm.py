@@ -14,9 +14,9 @@ from deeplfm.models import DeepLFM
 from deeplfm.regressor.settings import from_json, to_json
 
 
-def series(scale: float = 1.0) -> Dataset:
+def series(scale: float = 1.0, turns: float = 40.0) -> Dataset:
     x = scale * np.linspace(0, 1, 90)
-    y = np.stack([np.sin(40 * x / scale), np.cos(40 * x / scale) ** 3], axis=1)
+    y = np.stack([np.sin(turns * x / scale), np.cos(turns * x / scale) ** 3], axis=1)
     y[20:30, 0] = np.nan
     return dataset(x, y)
 
@@ -58,16 +58,17 @@ def test_hidden_functions_of_a_table_have_long_lengthscales() -> None:
 
 
 def test_the_data_say_how_many_hidden_functions_there_are() -> None:
-    """One for a phase; six for a table, where nothing is fitted, and where no spectrum is seen."""
+    """One for a phase; six of few periods, for a table, and where nothing is fitted or seen."""
     x = np.random.default_rng(0).normal(size=(30, 2))
     table = dataset(x, x[:, 0])
     prior = dlfm.FourierDLFM(weight_init="prior")
     drawn = dlfm.FourierDLFM(frequency_init="prior")
     for recipe, data, expected in (
-        (dlfm.FourierDLFM(), series(), 1),
+        (dlfm.FourierDLFM(), series(turns=80.0), 1),
+        (dlfm.FourierDLFM(), series(), 6),
         (dlfm.FourierDLFM(), table, 6),
-        (prior, series(), 6),
-        (drawn, series(), 6),
+        (prior, series(turns=80.0), 6),
+        (drawn, series(turns=80.0), 6),
         (dlfm.FourierDLFM(hidden_dim=3), series(), 3),
     ):
         found = recipe.resolved(data, fit_scaling(data))
