@@ -1,18 +1,19 @@
 """RHYTHM: the strongest oscillation of a state as a hidden function, and what it costs to know it.
 
     v = Σ_k ā_k z_k over modes near the strongest one,   phase θ = arg v
-    cost = KL(q ‖ p) = Σ E_q[log site] - log ∫ p · sites,   q(path) ∝ p(path) · Gaussian sites
+    cost = KL(q ‖ p),   q(path) ∝ p(path) · Gaussian sites along v (`sites.py`)
 
-v is linear in the state, so its posterior is that of the smoother. Sites are scalar, along v.
+v is linear in the state, so its posterior is that of the smoother.
 """
 
 import math
 from dataclasses import replace
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
+from deeplfm.statespace.sites import SitedPaths
 from deeplfm.statespace.system import Observations, System
 
 _NEAR = 0.3  # of the strongest frequency: modes as near as this make one rhythm
@@ -50,7 +51,12 @@ def phase_moments(
 def path_cost(
     system: System, rows: Observations, directions: Float[Tensor, "2 s"]
 ) -> Float[Tensor, ""]:
-    """Nats that the path of a rhythm costs: of sites that give it the mean, and the usual spread.
+    """Nats that the path of a rhythm costs."""
+    return path_sites(system, rows, directions).divergence()
+
+
+def path_sites(system: System, rows: Observations, directions: Float[Tensor, "2 s"]) -> SitedPaths:
+    """The modes of a rhythm with sites that give its path the mean, and the usual spread, of all.
 
     A row tells as much about the rhythm as its observed entries do.
     """
@@ -67,7 +73,7 @@ def path_cost(
         for _ in range(_ROUNDS):
             found = alone.smooth(own, alone.loadings, own.design)
             own = replace(own, targets=own.targets + torch.where(seen, mean - found.mean, 0.0))
-        return _divergence(alone, own, seen)
+        return SitedPaths(alone, own)
 
 
 def _position(
@@ -109,15 +115,3 @@ def _as_wide(system: System, rows: Observations, variance: float) -> Observation
         found = system.smooth(tried, system.loadings, rows.design).variance[rows.observed].mean()
         low, high = (low, middle) if float(found) > variance else (middle, high)
     return replace(rows, scale=math.exp((low + high) / 2) * rows.scale)
-
-
-def _divergence(
-    system: System, rows: Observations, seen: Bool[Tensor, "B N 2"]
-) -> Float[Tensor, ""]:
-    """KL of a path with sites from the path without."""
-    if rows.scale is None:
-        raise TypeError("sites need a width")
-    found = system.smooth(rows, system.loadings, rows.design)
-    squared = (rows.targets - found.mean).square() + found.variance
-    each = torch.log(2 * math.pi * rows.scale) + squared / rows.scale
-    return -each[seen].sum() / 2 - system.evidence(rows).sum()
