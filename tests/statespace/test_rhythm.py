@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from deeplfm.statespace import Observations, Record, System
-from deeplfm.statespace import rhythm as rhythms
-from deeplfm.statespace.rhythm import path_cost, path_sites, phase_moments, strongest
+from deeplfm.statespace.rhythm import path_cost, path_sites, phase_moments, position, strongest
 
 f64 = torch.float64
 
@@ -112,7 +111,7 @@ def test_the_cost_of_a_path_is_a_divergence() -> None:
 def test_sites_give_a_path_its_mean_and_its_usual_spread() -> None:
     system, rows = beating(), some_rows(120)
     directions = strongest(system)
-    meant, covariances = rhythms._position(system, rows, directions)
+    meant, covariances = position(system, rows, directions)
     path = path_sites(system, rows, directions)
     seen = path.sites.observed
     mean, variance = path.moments.mean[seen], path.moments.variance[seen]

@@ -40,8 +40,14 @@ def strongest(system: System) -> Float[Tensor, "2 s"]:
 def phase_moments(
     system: System, rows: Observations, directions: Float[Tensor, "2 s"]
 ) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
-    """Mean and variance of the phase at every row, given all: that of a step across the radius."""
-    mean, covariance = _position(system, rows, directions)
+    """Mean and variance of the phase at every row, given all."""
+    return phase_of(*position(system, rows, directions))
+
+
+def phase_of(
+    mean: Float[Tensor, "B N 2"], covariance: Float[Tensor, "B N 2 2"]
+) -> tuple[Float[Tensor, "B N"], Float[Tensor, "B N"]]:
+    """Mean and variance of the phase of a position: that of a step across the radius."""
     phase = torch.atan2(mean[..., 1], mean[..., 0])
     across = torch.stack((-phase.sin(), phase.cos()), -1)
     spread = torch.einsum("bni,bnij,bnj->bn", across, covariance, across)
@@ -61,7 +67,7 @@ def path_sites(system: System, rows: Observations, directions: Float[Tensor, "2 
     A row tells as much about the rhythm as its observed entries do.
     """
     with torch.no_grad():
-        mean, covariance = _position(system, rows, directions)
+        mean, covariance = position(system, rows, directions)
         wanted = covariance.diagonal(dim1=2, dim2=3)
         alone, weight = _alone(system, rows, directions)
         seen = (weight > 0)[..., None].expand_as(mean)
@@ -76,7 +82,7 @@ def path_sites(system: System, rows: Observations, directions: Float[Tensor, "2 
         return SitedPaths(alone, own)
 
 
-def _position(
+def position(
     system: System, rows: Observations, directions: Float[Tensor, "2 s"]
 ) -> tuple[Float[Tensor, "B N 2"], Float[Tensor, "B N 2 2"]]:
     """Mean and covariance of both coordinates; the latter from the variance of their sum."""
