@@ -8,7 +8,14 @@ import torch
 from torch import Tensor
 
 from deeplfm.statespace import Observations, Record, System
-from deeplfm.statespace.rhythm import path_cost, path_sites, phase_moments, position, strongest
+from deeplfm.statespace.rhythm import (
+    path_cost,
+    path_sites,
+    phase_moments,
+    position,
+    rhythms,
+    strongest,
+)
 
 f64 = torch.float64
 
@@ -59,6 +66,20 @@ def test_the_rhythm_is_of_modes_near_the_strongest_one() -> None:
     np.testing.assert_allclose(found[0, :2], system.loadings[1, :2])
     np.testing.assert_allclose(found[1, 3:5], found[0, :2])  # a quarter of a turn later
     np.testing.assert_allclose(found[1, :2], -found[0, 3:5])
+
+
+def test_the_highest_peak_is_a_rhythm_beside_a_mode_that_is_strong_and_broad() -> None:
+    plain = beating()
+    assert len(rhythms(plain)) == 1
+    loadings = plain.loadings.clone()
+    loadings[:, 2] = 3.0
+    system = replace(plain, loadings=loadings, decay=torch.tensor([0.02, 0.05, 5.0], dtype=f64))
+    broad, sharp = rhythms(system)
+    assert torch.equal(broad, strongest(system))
+    assert broad[0, 2] == 3
+    assert broad[:, [0, 1, 3, 4]].abs().max() == 0
+    assert sharp[:, [2, 5]].abs().max() == 0
+    assert sharp[0, 0] != 0
 
 
 def test_phases_are_those_of_draws_of_the_path() -> None:

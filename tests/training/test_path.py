@@ -49,7 +49,7 @@ def error(first: MarkovModel, record: Record, sites: PhaseSites, truth: Values) 
         system = sites.joined(first.system())
         found = phase_of(*position(system, rows, sites.directions))[0][0].numpy()
     apart = np.exp(1j * (found - truth))
-    return np.abs(np.angle(apart / np.mean(apart)))
+    return np.asarray(np.abs(np.angle(apart / np.mean(apart))))
 
 
 def test_a_path_comes_nearer_to_the_true_phase(

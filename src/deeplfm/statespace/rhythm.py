@@ -22,18 +22,34 @@ _HALVINGS, _ROUNDS = 25, 20  # by which sites get the spread, and the mean, of a
 
 def strongest(system: System) -> Float[Tensor, "2 s"]:
     """Readouts of the position and the velocity of the strongest rhythm, as its output sees it."""
-    count = len(system.frequency)
+    return rhythms(system)[0]
+
+
+def rhythms(system: System) -> list[Float[Tensor, "2 s"]]:
+    """The strongest rhythm, and the highest peak of the spectrum where that is another one.
+
+    What is left of sharp beats may be strong, and broad: such a mode has no phase to follow.
+    """
     with torch.no_grad():
-        loadings = system.loadings
-        wave = torch.complex(loadings[:, :count], loadings[:, count : 2 * count])
-        power = wave.abs().square()
-        frequency = system.frequency.abs()
-        centre = frequency[int(power.sum(0).argmax())]
-        near = (frequency - centre).abs() < _NEAR * centre
-        own = torch.where(near, wave[int((power * near).sum(1).argmax())], 0)
-        found = loadings.new_zeros(2, loadings.shape[1])
-        found[0, :count], found[0, count : 2 * count] = own.real, own.imag
-        found[1, :count], found[1, count : 2 * count] = -own.imag, own.real
+        count = len(system.frequency)
+        power = system.loadings[:, : 2 * count].square().sum(0).view(2, count).sum(0)
+        if not count:
+            return [torch.zeros(2, system.loadings.shape[1], dtype=power.dtype)]
+        height = power / system.decay.clamp(min=torch.finfo(power.dtype).tiny)
+        found = [_about(system, float(system.frequency[int(power.argmax())].abs()))]
+        other = _about(system, float(system.frequency[int(height.argmax())].abs()))
+        return found if torch.equal(found[0], other) else [*found, other]
+
+
+def _about(system: System, centre: float) -> Float[Tensor, "2 s"]:
+    """Readouts of the modes near a frequency, as the output that shows them best sees them."""
+    count, loadings = len(system.frequency), system.loadings
+    wave = torch.complex(loadings[:, :count], loadings[:, count : 2 * count])
+    near = (system.frequency.abs() - centre).abs() < _NEAR * centre
+    own = torch.where(near, wave[int((wave.abs().square() * near).sum(1).argmax())], 0)
+    found = loadings.new_zeros(2, loadings.shape[1])
+    found[0, :count], found[0, count : 2 * count] = own.real, own.imag
+    found[1, :count], found[1, count : 2 * count] = -own.imag, own.real
     return found
 
 
