@@ -8,8 +8,14 @@ import torch
 from torch import Tensor
 
 from deeplfm.statespace import Observations, Record, System
-from deeplfm.statespace import rhythm as rhythms
-from deeplfm.statespace.rhythm import path_cost, phase_moments, strongest
+from deeplfm.statespace.rhythm import (
+    path_cost,
+    path_sites,
+    phase_moments,
+    position,
+    rhythms,
+    strongest,
+)
 
 f64 = torch.float64
 
@@ -62,6 +68,20 @@ def test_the_rhythm_is_of_modes_near_the_strongest_one() -> None:
     np.testing.assert_allclose(found[1, :2], -found[0, 3:5])
 
 
+def test_the_highest_peak_is_a_rhythm_beside_a_mode_that_is_strong_and_broad() -> None:
+    plain = beating()
+    assert len(rhythms(plain)) == 1
+    loadings = plain.loadings.clone()
+    loadings[:, 2] = 3.0
+    system = replace(plain, loadings=loadings, decay=torch.tensor([0.02, 0.05, 5.0], dtype=f64))
+    broad, sharp = rhythms(system)
+    assert torch.equal(broad, strongest(system))
+    assert broad[0, 2] == 3
+    assert broad[:, [0, 1, 3, 4]].abs().max() == 0
+    assert sharp[:, [2, 5]].abs().max() == 0
+    assert sharp[0, 0] != 0
+
+
 def test_phases_are_those_of_draws_of_the_path() -> None:
     system, rows = beating(), some_rows()
     directions = strongest(system)
@@ -87,19 +107,12 @@ def test_phases_are_those_of_draws_of_the_path() -> None:
     np.testing.assert_allclose(apart.std(0)[sure], size[sure], rtol=0.15)
 
 
-def test_the_cost_of_a_path_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_path_is_a_divergence() -> None:
     system, rows = beating(), some_rows()
-    kept: list[tuple[System, Observations]] = []
-    plain = rhythms._divergence
-
-    def spying(alone: System, sites: Observations, seen: Tensor) -> Tensor:
-        kept.append((alone, sites))
-        return plain(alone, sites, seen)
-
-    monkeypatch.setattr(rhythms, "_divergence", spying)
     directions = strongest(system)
     found = float(path_cost(system, rows, directions))
-    alone, sites = kept[0]
+    path = path_sites(system, rows, directions)
+    alone, sites = path.system, path.sites
     assert sites.scale is not None
     prior = covariance(alone, times_of(rows)).reshape(80, 80)
     seen = sites.observed[0].reshape(-1)
@@ -116,23 +129,15 @@ def test_the_cost_of_a_path_is_a_divergence(monkeypatch: pytest.MonkeyPatch) -> 
     assert found > 0
 
 
-def test_sites_give_a_path_its_mean_and_its_usual_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sites_give_a_path_its_mean_and_its_usual_spread() -> None:
     system, rows = beating(), some_rows(120)
     directions = strongest(system)
-    wanted, covariances = rhythms._position(system, rows, directions)
-    kept: list[Tensor] = []
-    plain = rhythms._divergence
-
-    def spying(alone: System, sites: Observations, seen: Tensor) -> Tensor:
-        found = alone.smooth(sites, alone.loadings, sites.design)
-        kept.extend([found.mean[seen], found.variance[seen], wanted[seen]])
-        kept.append(covariances.diagonal(dim1=2, dim2=3)[seen])
-        return plain(alone, sites, seen)
-
-    monkeypatch.setattr(rhythms, "_divergence", spying)
-    path_cost(system, rows, directions)
-    mean, variance, meant, spread = kept
-    assert float((mean - meant).square().mean()) < 0.1 * float(spread.mean())
+    meant, covariances = position(system, rows, directions)
+    path = path_sites(system, rows, directions)
+    seen = path.sites.observed
+    mean, variance = path.moments.mean[seen], path.moments.variance[seen]
+    spread = covariances.diagonal(dim1=2, dim2=3)[seen]
+    assert float((mean - meant[seen]).square().mean()) < 0.1 * float(spread.mean())
     assert float(variance.mean()) == pytest.approx(float(spread.mean()), rel=1e-3)
 
 

@@ -11,9 +11,9 @@ import deeplfm as dlfm
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.markov_rehearsal import of_depth
 from deeplfm.statespace import Record
-from deeplfm.statespace.rhythm import strongest
-from deeplfm.training import Training
-from deeplfm.training.depth import deepen, may_deepen, second_layer
+from deeplfm.statespace.rhythm import path_cost, strongest
+from deeplfm.training import Training, depth
+from deeplfm.training.depth import deepen, may_deepen, promising, second_layer
 from deeplfm.training.evidence import EvidenceTrainer
 
 STEPS = 100
@@ -128,3 +128,27 @@ def test_a_training_that_was_interrupted_leaves_the_first_layer(
     assert deep is None
     assert not found.kept
     assert "interrupted" in found.why
+
+
+def test_the_rhythm_that_gains_more_is_followed(
+    beating: tuple[Record, MarkovModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything is learnt, and whichever comes first."""
+    record, first = beating
+    system, cut = first.system(), record.whole()
+    beat = strongest(system)
+    count = len(system.frequency)
+    far = int(system.frequency.abs().argmax())
+    other = torch.zeros_like(beat)
+    other[0, far] = other[1, count + far] = 0.3
+    gains = []
+    for one in (beat, other):
+        with torch.no_grad():
+            rows = first.observations(record, cut)
+            cost = path_cost(system, rows, one)
+            gains.append(float(second_layer(first, one).evidence(record, cut) - cost))
+    assert abs(gains[0] - gains[1]) > 1
+    better = beat if gains[0] > gains[1] else other
+    for found in ([other, beat], [beat, other]):
+        monkeypatch.setattr(depth, "rhythms", lambda _, found=found: found)
+        assert torch.equal(promising(first, record), better)

@@ -20,6 +20,7 @@ from deeplfm.randomness import derived_seed
 from deeplfm.statespace import Record, System, stack_blocks
 from deeplfm.statespace.bridges import PriorPaths
 from deeplfm.statespace.keyed_normals import standard_normals
+from deeplfm.statespace.phase_sites import PhaseSites
 from deeplfm.statespace.row_paths import row_paths
 from deeplfm.training.robust import noise_scale
 
@@ -56,7 +57,8 @@ class _Prior:
         if readout is None and early.any() and self._back is not None:
             paths, loadings = self._back
             mirrored = 2 * self._origin - times[early]
-            found[:, torch.tensor(early)] += paths.functions(mirrored, loadings)
+            # Sites come after the outputs and see nothing of a walk.
+            found[:, torch.tensor(early), : len(loadings)] += paths.functions(mirrored, loadings)
         return found.permute(1, 2, 0).numpy()
 
     @cached_property
@@ -79,13 +81,15 @@ def posterior_functions(
     keys: tuple[int, int],
     series: int,
     readout: Tensor | None = None,
+    sites: PhaseSites | None = None,
 ) -> Callable[[Values, Codes], Values]:
     """`count` functions of times and `series` numbers: f(times, codes) is [S, N, D], standardised.
 
     The record may lack a row of some of the series; `keys` are the seed and the number of the
     model. With a `readout` [E, s] they are those functions of the state, [S, N, E], in its units.
+    Where `sites` say more about the state than the rows do, it is drawn given them as well.
     """
-    draws = _Draws(model, record, scale, count, keys, series)
+    draws = _Draws(model, record, scale, count, keys, series, sites)
     return lambda times, codes: draws.at(times, codes, readout)
 
 
@@ -128,10 +132,11 @@ class _Draws:
         count: int,
         keys: tuple[int, int],
         series: int,
+        sites: PhaseSites | None,
     ) -> None:
-        self._model, self._record, self._count = model, record, count
+        self._model, self._record, self._count, self._sites = model, record, count, sites
         with torch.no_grad():
-            self._system = model.system()
+            self._system = model.system() if sites is None else sites.joined(model.system())
         self._paths = [
             _Prior(model, self._system, record, count, (*keys, number)) for number in range(series)
         ]
@@ -154,6 +159,8 @@ class _Draws:
         functions = self._system.loadings if readout is None else readout
         with torch.no_grad():
             observations = self._model.observations(whole, cut, scale=scale)
+            if self._sites is not None:
+                observations = self._sites.beside(observations, line)
             design = observations.design
             if readout is not None:  # a constant or a trend is no part of a force
                 shape = (*design.shape[:2], len(readout), design.shape[3])
@@ -167,7 +174,7 @@ class _Draws:
 
     def _prior(self, times: Values, codes: Codes, readout: Tensor | None = None) -> Values:
         """[n, E, S] at rows of any series."""
-        outputs = self._record.num_outputs if readout is None else len(readout)
+        outputs = len(self._system.loadings if readout is None else readout)
         found = np.empty((len(times), outputs, self._count))
         for number in np.unique(codes).tolist():
             own = codes == number
@@ -181,15 +188,20 @@ class _Draws:
 
     def _residuals(self, seed: int) -> Values:
         record = self._record
-        rows, outputs = record.targets.shape
+        targets, scale = record.targets, self._scale
+        if self._sites is not None:
+            ones = np.ones_like(targets) if scale is None else scale
+            targets = np.concatenate([targets, self._sites.targets], 1)
+            scale = np.concatenate([ones, self._sites.width], 1)
+        rows, outputs = targets.shape
         keys = np.ix_(np.arange(self._count), np.arange(rows), np.arange(outputs))
         noise = standard_normals(seed, *keys).transpose(1, 2, 0)
         size = self._system.noise.sqrt().numpy()[:, None]
-        if self._scale is not None:
-            size = size * np.sqrt(self._scale)[..., None]
+        if scale is not None:
+            size = size * np.sqrt(scale)[..., None]
         drawn = self._prior(record.times, record.series) + size * noise
         if len(self._weights):
             with torch.no_grad():
                 added = self._of_weights(self._model.design(record, record.whole()))
             drawn = drawn + record.timeline.rows(added.numpy())
-        return np.asarray(record.targets[..., None] - drawn)
+        return np.asarray(targets[..., None] - drawn)

@@ -27,9 +27,8 @@ from deeplfm.regressor.markov_rehearsal import Passes, Rehearsal, all_steps, che
 from deeplfm.regressor.markov_rows import record_of
 from deeplfm.regressor.markov_second import SecondLayer
 from deeplfm.statespace import Record
-from deeplfm.statespace.rhythm import strongest
 from deeplfm.training import Training, join
-from deeplfm.training.depth import Depth
+from deeplfm.training.depth import Depth, ExpectedRhythm
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
 from deeplfm.training.rhythms import may_be_simpler, simpler
@@ -133,9 +132,9 @@ def _second_layer(
     if not finished:
         return None, Depth(False, "the fit was interrupted.")
     deep, depth = passes.deepen(model, record, task.training)
-    if deep is None:
+    if deep is None or not isinstance(deep.rhythm, ExpectedRhythm):
         return None, depth
-    directions = strongest(model.system())
+    directions = deep.rhythm.directions
     deep.clock = deep.rhythm = None  # those of a prediction are drawn
     return SecondLayer(deep.requires_grad_(False), directions), depth
 

@@ -1,5 +1,6 @@
 """Models that a prediction averages over: drawn parameters, each with a drawn clock and path."""
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -9,6 +10,7 @@ from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.markov_second import SecondLayer
 from deeplfm.shapes import check_count
 from deeplfm.statespace import Record
+from deeplfm.statespace.phase_sites import PhaseSites
 from deeplfm.training.clock import ClockPosterior, fit_clock
 from deeplfm.training.laplace import Posterior, with_flat
 
@@ -38,7 +40,7 @@ class Members:
         first = self.first(count, seed)
         if self.second is None:
             return first
-        return self.second.members(first, self.posterior, self.record, seed)
+        return self.second.members(first, self.posterior, self.record, self._sites, seed)
 
     def shared_out(
         self, num_samples: int, seed: int, forces: bool = False
@@ -47,6 +49,15 @@ class Members:
         check_count("num_samples", num_samples)
         every = (self.first if forces else self.draw)(min(num_samples, PHYSICS), seed)
         return [(member, (num_samples + k) // len(every)) for k, member in enumerate(every)]
+
+    @cached_property
+    def _sites(self) -> PhaseSites:
+        """What a second layer says about the phase of the most probable first one."""
+        if self.second is None:
+            raise TypeError("the phase is seen by a second layer")
+        first = copy.copy(self.model)
+        first.clock = None if self._clock is None else self._clock.mean()
+        return self.second.sites(first, self.record)
 
     @cached_property
     def _clock(self) -> ClockPosterior | None:

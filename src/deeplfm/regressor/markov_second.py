@@ -1,11 +1,13 @@
 """The second layer of a fitted state-space model: functions of the phase of a hidden rhythm.
 
-    path_s ~ first layer given the rows,   outputs | path_s: exact, as functions of unknown weight
+    path_s ~ first layer given the rows and the sites of its phase,
+    outputs | path_s: exact, as functions of unknown weight
 
 So what is not known of the phase travels into predictions by draws of its path; each draw is a
-model of its own. The path is that of the first layer: what outputs say about it there is all.
+model of its own. Sites say what the second layer knows of the phase beyond the first one.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -18,8 +20,10 @@ from deeplfm.layers.phase import PhaseLayer
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.randomness import derived_seed
 from deeplfm.regressor.markov_draws import posterior_functions
+from deeplfm.statespace.phase_sites import PhaseSites
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.training.laplace import Posterior, flat_parameters, with_flat
+from deeplfm.training.path import learnt_path
 
 _PATH = 7  # sets the random numbers of a path apart from those of other functions
 _ALONE = 4  # of so many draws one is of the first layer alone: a second one may be wrong altogether
@@ -30,10 +34,10 @@ class DrawnRhythm:
     """The phase of one path that is drawn from the first layer given a record, at any times."""
 
     def __init__(
-        self, first: MarkovModel, record: Record, directions: Tensor, keys: tuple[int, int]
+        self, first: MarkovModel, record: Record, sites: PhaseSites, keys: tuple[int, int]
     ) -> None:
-        series = record.num_series
-        self._path = posterior_functions(first, record, None, 1, keys, series, directions)
+        series, readout = record.num_series, sites.directions
+        self._path = posterior_functions(first, record, None, 1, keys, series, readout, sites)
         self._last: tuple[Record, tuple[Tensor, Tensor]] | None = None
 
     def __call__(self, record: Record, cut: Cut) -> tuple[Tensor, Tensor]:
@@ -56,7 +60,12 @@ class SecondLayer:
     directions: Tensor
 
     def members(
-        self, first: Sequence[MarkovModel], posterior: Posterior, record: Record, seed: int
+        self,
+        first: Sequence[MarkovModel],
+        posterior: Posterior,
+        record: Record,
+        sites: PhaseSites,
+        seed: int,
     ) -> list[MarkovModel]:
         """Models above drawn first layers, each with a path that is drawn from its own.
 
@@ -74,9 +83,15 @@ class SecondLayer:
             member = with_flat(self.model, values)
             member.clock = below.clock
             keys = (derived_seed(seed, _PATH), number)
-            member.rhythm = DrawnRhythm(below, record, self.directions, keys)
+            member.rhythm = DrawnRhythm(below, record, sites, keys)
             found.append(member)
         return found
+
+    def sites(self, first: MarkovModel, record: Record) -> PhaseSites:
+        """What this layer knows of the phase that it sees in a first layer, given a record."""
+        deep = copy.copy(self.model)
+        deep.clock = first.clock
+        return learnt_path(first, deep, self.directions, record)
 
     def rehearsed(self, values: Tensor) -> "SecondLayer":
         """The same with other parameters."""

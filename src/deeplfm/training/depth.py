@@ -1,6 +1,6 @@
 """A second layer for a Markov model: functions of the phase of its strongest rhythm.
 
-    first layer, as fitted ─► phase, its mean and variance at every row
+    first layer, as fitted ─► phase of a rhythm, its mean and variance at every row
     second layer: a copy of the model, with functions of that phase ─► trained by evidence
     gain = evidence of the copy - that of the first layer, trained as long - cost of the path
 
@@ -19,7 +19,7 @@ from deeplfm.layers.phase import PhaseLayer
 from deeplfm.likelihoods import StudentT
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.record import Cut, Record
-from deeplfm.statespace.rhythm import path_cost, phase_moments, strongest
+from deeplfm.statespace.rhythm import path_cost, phase_moments, rhythms, strongest
 
 Train = Callable[[MarkovModel, str], bool]  # a model, under a name: whether it went to its end
 
@@ -51,14 +51,14 @@ class ExpectedRhythm:
     """The phase of a rhythm as the smoother of the first layer sees it, at rows of any record."""
 
     def __init__(self, first: MarkovModel, directions: Tensor) -> None:
-        self._first, self._directions = first, directions
+        self._first, self.directions = first, directions
         self._last: tuple[Record, tuple[Tensor, Tensor]] | None = None
 
     def __call__(self, record: Record, cut: Cut) -> tuple[Tensor, Tensor]:
         if self._last is None or self._last[0] is not record:
             with torch.no_grad():
                 rows = self._first.observations(record, record.whole())
-                found = phase_moments(self._first.system(), rows, self._directions)
+                found = phase_moments(self._first.system(), rows, self.directions)
             self._last = record, found
         return self._last[1]
 
@@ -100,7 +100,7 @@ def deepen(first: MarkovModel, record: Record, train: Train) -> tuple[MarkovMode
     """The second layer of a fitted model, where it pays, and what was found; `first` stays."""
     if (why := may_deepen(first, record)) is not None:
         return None, Depth(False, why)
-    directions = strongest(first.system())
+    directions = promising(first, record)
     deep, beside = second_layer(first, directions), copy.deepcopy(first)
     if not (train(deep, SECOND) and train(beside, BESIDE)):
         return None, Depth(False, "the fit was interrupted.")
@@ -113,6 +113,22 @@ def deepen(first: MarkovModel, record: Record, train: Train) -> tuple[MarkovMode
     if gain <= 0:
         return None, Depth(False, "the shape of a beat adds less than its phase costs.", gain)
     return deep, Depth(True, "outputs follow the phase of the strongest rhythm.", gain)
+
+
+def promising(first: MarkovModel, record: Record) -> Tensor:
+    """The rhythm that gains most before anything is learnt, where there are two to choose from."""
+    system, cut = first.system(), record.whole()
+    found = rhythms(system)
+    found = [one for one in found if _turns(first, one, record) >= _PERIODS] or found[:1]
+    if len(found) == 1:
+        return found[0]
+
+    def gain(directions: Tensor) -> float:
+        with torch.no_grad():
+            evidence = second_layer(first, directions).evidence(record, cut)
+            return float(evidence - path_cost(system, first.observations(record, cut), directions))
+
+    return max(found, key=gain)
 
 
 def _score(model: MarkovModel, record: Record, cut: Cut) -> Tensor:

@@ -5,8 +5,7 @@ physio, uneven   tables 1 and 2 on other patients; the same with half of the obs
 charis, uci      tables 1 and 2 on the paper's own record; table 3 (`tables`: others, beside trees)
 cardiac, general the embedded signals; series without a heart in them, beside what users have
 starts           whether losses stay finite, from twenty starts; simulated sets are in `studies`
-overconfidence   what longer training does to held-out densities, by treatment of the frequencies
-longer           the same for the defaults of all recipes, with up to ten times the steps
+overconfidence   longer training and held-out densities; `longer`: of the defaults of all recipes
 """
 
 from collections.abc import Callable, Mapping
