@@ -148,14 +148,14 @@ def test_a_large_file_makes_the_run_of_a_small_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeepLFMRegressor, "save", interrupted)
+        patch.setattr(DeepLFMRegressor, "save_beside", interrupted)
         assert invoke(monkeypatch, "fit", path, "--out", two, *OPTIONS) == 1
-    assert (two / "checkpoints" / "rows.npy").exists()
+    assert (two / "checkpoints" / "rows" / "rows.npy").exists()
     assert "314 rows are read from disk" in capsys.readouterr().out
     monkeypatch.setattr(runs, "store", None)  # nothing is converted again
     assert invoke(monkeypatch, "fit", path, "--out", two, *OPTIONS, "--resume") == 0
     assert sorted(file.name for file in two.iterdir()) == [
-        "data.safetensors", "model.json", "model.safetensors", "run.json"
+        "data.safetensors", "manifest.json", "model.json", "model.safetensors", "run.json"
     ]  # fmt: skip
     first, second = dlfm.load(one), dlfm.load(two)
     np.testing.assert_array_equal(first.history_["loss"], second.history_["loss"])
