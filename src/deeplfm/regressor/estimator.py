@@ -231,7 +231,7 @@ class DeepLFMRegressor(
             self.save_beside(Path(folder), {})
 
     def save_beside(self, folder: Path, others: Mapping[str, bytes]) -> None:
-        """Save into a folder that is locked already, with `others`, files by their names."""
+        """Save into a `folder` that is locked already, with `others`, files by their names."""
         check_is_fitted(self)
         settings = self.get_params(deep=False) | {
             "flat": self._flat,

@@ -23,6 +23,7 @@ from deeplfm.errors import InputError
 LOCK = ".lock"
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP}  # of a file system that has none
+_LOOKS, _PAUSE = 3, 0.05  # at a lock that is taken, and seconds between them
 _LONGEST = 4096  # bytes that are read of a file of somebody
 
 
@@ -64,7 +65,7 @@ def holder(folder: Path) -> str | None:
 
 def _held(folder: Path) -> tuple[list[Path], int]:
     """The folders that were made, and the open file of a lock that is held."""
-    made: list[Path] = []
+    made, looks = list[Path](), 0
     while True:
         made += make_folder(folder)
         try:
@@ -78,6 +79,10 @@ def _held(folder: Path) -> tuple[list[Path], int]:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise _no_lock(folder / LOCK)
             if not _taken(descriptor):
+                looks += 1
+                if looks < _LOOKS:  # somebody may only have looked whether it is free
+                    time.sleep(_PAUSE)
+                    continue
                 raise InputError(
                     f"{folder} must be used by one command at a time; {_told(descriptor)} holds "
                     "it. Wait until that has ended, or choose another folder."
@@ -129,7 +134,7 @@ def _lives(said: Mapping[str, Any]) -> bool:
 def _told(descriptor: int) -> str:
     said = _said(descriptor)
     if not said:  # it is being written
-        time.sleep(0.05)
+        time.sleep(_PAUSE)
         said = _said(descriptor)
     if not said:
         return "another process"
