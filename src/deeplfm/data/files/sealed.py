@@ -137,8 +137,8 @@ def finish(folder: Path) -> None:
     hashes = _hashes_before(folder)
     for path in folder.glob(f".*{_SEALING}"):
         name = path.name[1 : -len(_SEALING)]
-        counts = name in hashes and _content(path, hashes[name])[0] is not None
-        if counts and _content(folder / name, hashes[name])[0] is None:
+        counts = name in hashes and _has(path, hashes[name])
+        if counts and not _has(folder / name, hashes[name]):
             os.replace(path, folder / name)
         else:
             path.unlink(missing_ok=True)
@@ -158,6 +158,14 @@ def _content(path: Path, digest: str) -> tuple[bytes | None, bool]:
             if sha256(content) == digest:
                 return content, True
     return None, there
+
+
+def _has(path: Path, digest: str) -> bool:
+    """Whether this very file has the checksum."""
+    try:
+        return checksum(path) == digest
+    except (FileNotFoundError, InputError):
+        return False
 
 
 def _write_manifest(folder: Path, hashes: Mapping[str, str], about: Mapping[str, Any]) -> None:
