@@ -1,5 +1,6 @@
 """Tables on disk: the same rows, the same scaling, the same training, in bounded memory."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -236,6 +237,18 @@ def test_bad_input(tmp_path: Path) -> None:
         Stored(tmp_path / "rows.npy", ["t"], ["a"])
     with pytest.raises(dlfm.InputError, match=r"must be an \.npy file"):
         Stored(tmp_path / "none.npy", *NAMES)
+    content = (tmp_path / "rows.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(content[:-8])
+    with pytest.raises(dlfm.InputError, match="must hold the 320 rows that it says"):
+        Stored(tmp_path / "cut.npy", *NAMES)
+    for header in (b"(" * 118, b"{'shape': ['x']}", b"\n", b"1" * 118):
+        (tmp_path / "cut.npy").write_bytes(content[:10] + header.ljust(118) + content[128:])
+        with pytest.raises(dlfm.InputError, match=r"must be an \.npy file") as told:
+            Stored(tmp_path / "cut.npy", *NAMES)
+        assert "\n" not in str(told.value)
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(dlfm.InputError, match="must be a plain file"):
+        Stored(tmp_path / "pipe.npy", *NAMES)
     np.save(tmp_path / "flat.npy", np.arange(5))
     with pytest.raises(dlfm.InputError, match=r"must hold floats \[N, P \+ D\], row by row"):
         Stored(tmp_path / "flat.npy", *NAMES)

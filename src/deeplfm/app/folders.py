@@ -72,10 +72,15 @@ def check_finished(run: Path) -> None:
     )
 
 
-def check_new(out: Path) -> None:
-    """A folder for a run that is new; nothing that is there may be lost."""
+def check_folder(out: Path) -> None:
+    """A folder, or a name that is free."""
     if out.exists() and not out.is_dir():
         raise InputError(f"--out must be a folder; {out} is a file. Choose another name.")
+
+
+def check_new(out: Path) -> None:
+    """A folder for a run that is new; nothing that is there may be lost."""
+    check_folder(out)
     if any(holds(out, name) for name in (RUN, *saving.FILES)):
         raise InputError(
             f"--out must be a new folder; {out} holds a run already. "

@@ -49,8 +49,7 @@ def fit_run(
     """
     device, _ = model.check_settings()
     processes = join(device)
-    if out.exists() and not out.is_dir():
-        check_new(out)
+    processes.share(lambda: folders.check_folder(out))
     with processes.locked(out, "a fit"):
         data = shared(lambda: _begun(source, model, out, resume, say), processes)
         if data is not None:
