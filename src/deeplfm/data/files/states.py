@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -42,10 +43,10 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> Tensor:
-    """A checksum of tensors and their names, [32]."""
-    found = hashlib.sha256()
+    """A checksum of tensors and their names, [32]; twice as fast as SHA-256 is on most machines."""
+    found = hashlib.blake2b(digest_size=32)
     for name in sorted(tensors):
         value = tensors[name].detach().cpu().contiguous()
         found.update(f"{json.dumps(name)} {list(value.shape)} {value.dtype};".encode())
-        found.update(value.numpy().tobytes())
+        found.update(np.ascontiguousarray(value.numpy()).data)
     return torch.frombuffer(bytearray(found.digest()), dtype=torch.uint8)
