@@ -8,6 +8,7 @@ One line of JSON is printed; the numbers under "bad" must all be 0.
 """
 
 import json
+import math
 import os
 import random
 import shutil
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -34,8 +35,6 @@ from torture.commands import (
     start,
     tables,
 )
-
-Found = Counter[str]
 
 
 class Scene:
@@ -102,8 +101,7 @@ def _refused(ended: Ended) -> str:
     return "refused" if ended.code == 2 and ended.one_sentence else f"bad: {ended}"
 
 
-def flips(scene: Scene, count: int, dice: random.Random) -> Found:
-    found: Found = Counter()
+def flips(scene: Scene, count: int, dice: random.Random) -> Iterator[str]:
     for k in range(count):
         route = scene.routes[k % len(scene.routes)]
         begun = k // len(scene.routes) % 2 == 1
@@ -122,13 +120,11 @@ def flips(scene: Scene, count: int, dice: random.Random) -> Found:
             outcome = scene.outcome(route, out)
         if outcome.startswith("bad"):
             outcome += f" after {path.relative_to(out)} of {source.name}"
-        found[outcome] += 1
-    return found
+        yield outcome
 
 
-def crashes(scene: Scene, count: int, dice: random.Random) -> Found:
+def crashes(scene: Scene, count: int, dice: random.Random) -> Iterator[str]:
     """Before `count` operations of each route; before all of them where there are fewer."""
-    found: Found = Counter()
     for route in scene.routes:
         places = range(scene.operations[route])
         chosen = dice.sample(places, min(count, len(places)))
@@ -137,12 +133,10 @@ def crashes(scene: Scene, count: int, dice: random.Random) -> Found:
             shutil.rmtree(out, ignore_errors=True)
             ended = run(fit(route, scene.home, out), partial(crash_before, place, out))
             outcome = scene.resumed(route, out) if ended.code == KILLED else f"bad: {ended}"
-            found[outcome if outcome == "the same" else f"{outcome} at {place} of {route}"] += 1
-    return found
+            yield outcome if outcome == "the same" else f"{outcome} at {place} of {route}"
 
 
-def kills(scene: Scene, count: int, dice: random.Random) -> Found:
-    found: Found = Counter()
+def kills(scene: Scene, count: int, dice: random.Random) -> Iterator[str]:
     for k in range(count):
         route = scene.routes[k % len(scene.routes)]
         out = scene.home / "killed"
@@ -151,13 +145,11 @@ def kills(scene: Scene, count: int, dice: random.Random) -> Found:
         time.sleep(dice.uniform(0, scene.seconds[route]))
         os.kill(process[0], signal.SIGKILL)
         end(process)
-        found[scene.resumed(route, out)] += 1
-    return found
+        yield scene.resumed(route, out)
 
 
-def pairs(scene: Scene, count: int, dice: random.Random) -> Found:
+def pairs(scene: Scene, count: int, dice: random.Random) -> Iterator[str]:
     """Two fits, two that resume, and one that resumes beside a report; `count` of each."""
-    found: Found = Counter()
     for k in range(count):
         route = scene.routes[k % len(scene.routes)]
         for kind in ("fits", "resumes", "fit and report"):
@@ -174,11 +166,10 @@ def pairs(scene: Scene, count: int, dice: random.Random) -> Found:
             outcome = scene.outcome(route, out)
             if (len(won), len(lost), outcome) != (1, 1, "the same"):
                 outcome = f"bad: {ended}, {outcome}"
-            found[f"{kind}: {outcome}"] += 1
-    return found
+            yield f"{kind}: {outcome}"
 
 
-ATTACKS: dict[str, Callable[[Scene, int, random.Random], Found]] = {
+ATTACKS: dict[str, Callable[[Scene, int, random.Random], Iterator[str]]] = {
     "flips": flips,
     "crashes": crashes,
     "kills": kills,
@@ -187,8 +178,12 @@ ATTACKS: dict[str, Callable[[Scene, int, random.Random], Found]] = {
 
 
 def main(kinds: list[str], seed: int = 0) -> None:
-    """Attacks by name and number: flips 400 crashes 1000 …; on some routes, by --routes a,b."""
+    """Attacks by name and number: flips 400 crashes 1000 …; --routes a,b --seconds 60 of each."""
     routes = ROUTES
+    seconds = math.inf
+    if "--seconds" in kinds:
+        seconds = float(kinds.pop(kinds.index("--seconds") + 1))
+        kinds.remove("--seconds")
     if "--routes" in kinds:
         routes = tuple(kinds.pop(kinds.index("--routes") + 1).split(","))
         kinds.remove("--routes")
@@ -196,7 +191,11 @@ def main(kinds: list[str], seed: int = 0) -> None:
         scene = Scene(Path(folder), routes)
         for name, count in zip(kinds[::2], kinds[1::2], strict=True):
             began = time.monotonic()
-            found = ATTACKS[name](scene, int(count), random.Random(seed))
+            found = Counter[str]()
+            for outcome in ATTACKS[name](scene, int(count), random.Random(seed)):
+                found[outcome] += 1
+                if time.monotonic() - began > seconds:
+                    break
             bad = sum(number for outcome, number in found.items() if "bad" in outcome)
             told = {"attack": name, "bad": bad, "outcomes": dict(found)}
             told |= {"operations": scene.operations, "seconds": round(time.monotonic() - began)}
