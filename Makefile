@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types contract pytest docs bench format clean
+.PHONY: demo test lint types contract pytest docs bench torture format clean
 
 demo: .venv/installed
 	$(BIN)/deeplfm demo
@@ -36,6 +36,11 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/sums.py $(SMOKE) --out build/bench/sums.json
 	$(BIN)/python benchmarks/long_series.py $(SMOKE) --out build/bench/long_series.json
 	$(BIN)/python benchmarks/scaling.py $(SMOKE) --out build/bench/scaling.json --figure build/bench/scaling.svg
+
+# Attacks on the files of runs: flipped bits, ends before every operation, kills, two at once.
+torture: .venv/installed-dev
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture.attacks \
+		flips 400 crashes 1000 kills 60 pairs 20
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .

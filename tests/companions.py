@@ -84,9 +84,11 @@ def steps(folder: Path, processes: Processes) -> None:
     whole.run()
     part = Trainer(deep(), gaps(), STEPS, 1, processes)
     part.run(until=10)
-    part.save(folder / f"checkpoint_of_{processes.size}")
+    state = part.state()
+    if processes.leads:
+        write(folder / f"checkpoint_of_{processes.size}", state)
     resumed = Trainer(deep(), gaps(), STEPS, 1, processes)
-    resumed.load(folder / f"checkpoint_of_{processes.size}")
+    resumed.restore(state)
     resumed.run()
     found = {"whole": parameters(whole), "resumed": parameters(resumed)}
     found["loss"] = whole.history()["loss"]
@@ -97,7 +99,7 @@ def steps(folder: Path, processes: Processes) -> None:
 def more(folder: Path, processes: Processes) -> None:
     """From a checkpoint of two processes, and bad luck in one of them."""
     resumed = Trainer(deep(), gaps(), STEPS, 1, processes)
-    resumed.load(folder / "checkpoint_of_2")
+    resumed.restore(files.load_tensors(folder / "checkpoint_of_2"))
     started_at = resumed.step
     resumed.run()
     found = {"resumed": parameters(resumed), "started_at": torch.tensor(started_at)}

@@ -67,7 +67,11 @@ def test_a_run_that_was_interrupted_among_its_blocks_goes_on(
     one_step = EvidenceTrainer._one_step
 
     def interrupted(self: EvidenceTrainer) -> None:
-        if self.step == 1 and self._folder is not None and self._folder.name == REHEARSAL:
+        if (
+            self.step == 1
+            and self.checkpoints is not None
+            and self.checkpoints.part == f"/{REHEARSAL}"
+        ):
             raise KeyboardInterrupt
         one_step(self)
 

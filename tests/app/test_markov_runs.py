@@ -38,7 +38,7 @@ def test_a_run_of_a_panel_is_the_fit_in_python(
     assert (request["series"], request["known"]) == ("id", ["u"])
     assert (request["inputs"], request["outputs"]) == (["t"], ["a", "b"])
     assert sorted(path.name for path in run.iterdir()) == [
-        "model.json", "model.safetensors", "run.json"
+        "manifest.json", "model.json", "model.safetensors", "run.json"
     ]  # fmt: skip
     frame = panel()
     training = dlfm.Training(steps=4, checkpoint_every=2)

@@ -61,7 +61,7 @@ def whole(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_is_the_fit_in_python(whole: Path, table: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in whole.iterdir()) == [
-        "data.safetensors", "model.json", "model.safetensors", "run.json"
+        "data.safetensors", "manifest.json", "model.json", "model.safetensors", "run.json"
     ]  # fmt: skip
     grid = tmp_path / "grid.csv"
     pd.DataFrame({"note": ["x"] * 9, "t": np.linspace(0, 4, 9)}).to_csv(grid, index=False)
@@ -101,7 +101,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same(
     while not (out / "run.json").exists() and process.poll() is None:
         time.sleep(0.01)
     if after:
-        while not (out / "checkpoints" / "race.json").exists() and process.poll() is None:
+        while not (out / "checkpoints" / "race.safetensors").exists() and process.poll() is None:
             time.sleep(0.01)
     time.sleep(after / 10)
     process.send_signal(signal.SIGKILL)
@@ -131,7 +131,7 @@ def test_an_interrupt_from_the_keyboard_says_how_to_go_on(table: Path, tmp_path:
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         preexec_fn=heard,
     )  # fmt: skip
-    while not (out / "checkpoints" / "race.json").exists() and process.poll() is None:
+    while not (out / "checkpoints" / "race.safetensors").exists() and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=60)
@@ -156,7 +156,9 @@ def test_resume_says_what_is_wrong(
     assert "is finished: there is nothing to resume" in capsys.readouterr().out.replace("\n", " ")
     begun = tmp_path / "begun"
     begun.mkdir()
-    (begun / "run.json").write_bytes((whole / "run.json").read_bytes())
+    request = json.loads((whole / "run.json").read_text())
+    del request["format"]  # as it was written before there were manifests
+    (begun / "run.json").write_text(json.dumps(request))
     assert invoke(monkeypatch, *finished[:-1], begun, "--seed", "1", *STEPS, "--resume") == 2
     assert "got other seed. Repeat the same command" in capsys.readouterr().err
     assert invoke(monkeypatch, *finished, *STEPS) == 2
@@ -241,11 +243,11 @@ def test_a_full_disk_keeps_the_last_checkpoint(whole: Path, table: Path, tmp_pat
         command(*fit[:-len(STEPS) - 1], probe, *STEPS),
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    while not (probe / "checkpoints" / "race.json").exists() and process.poll() is None:
+    while not (probe / "checkpoints" / "race.safetensors").exists() and process.poll() is None:
         time.sleep(0.01)
     process.kill()
     process.wait()
-    sizes = [path.stat().st_size for path in (probe / "checkpoints").glob("start_*")]
+    sizes = [path.stat().st_size for path in (probe / "checkpoints").glob("race*")]
     limit = min(sizes) + 150
 
     def small_files() -> None:
@@ -255,7 +257,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(whole: Path, table: Path, tmp_pat
     assert done.returncode == 1, done.stdout
     assert done.stderr.count("\n") == 1
     assert "could not read or write a file" in done.stderr
-    assert (out / "checkpoints" / "race.json").exists()
+    assert (out / "checkpoints" / "race.safetensors").exists()
     resumed = run(*fit, "--resume")
     assert resumed.returncode == 0, resumed.stderr
     assert same_model(whole, out)

@@ -1,5 +1,6 @@
 """Tables on disk: the same rows, the same scaling, the same training, in bounded memory."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -148,14 +149,14 @@ def test_a_large_file_makes_the_run_of_a_small_one(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeepLFMRegressor, "save", interrupted)
+        patch.setattr(DeepLFMRegressor, "save_beside", interrupted)
         assert invoke(monkeypatch, "fit", path, "--out", two, *OPTIONS) == 1
-    assert (two / "checkpoints" / "rows.npy").exists()
+    assert (two / "checkpoints" / "rows" / "rows.npy").exists()
     assert "314 rows are read from disk" in capsys.readouterr().out
     monkeypatch.setattr(runs, "store", None)  # nothing is converted again
     assert invoke(monkeypatch, "fit", path, "--out", two, *OPTIONS, "--resume") == 0
     assert sorted(file.name for file in two.iterdir()) == [
-        "data.safetensors", "model.json", "model.safetensors", "run.json"
+        "data.safetensors", "manifest.json", "model.json", "model.safetensors", "run.json"
     ]  # fmt: skip
     first, second = dlfm.load(one), dlfm.load(two)
     np.testing.assert_array_equal(first.history_["loss"], second.history_["loss"])
@@ -236,6 +237,18 @@ def test_bad_input(tmp_path: Path) -> None:
         Stored(tmp_path / "rows.npy", ["t"], ["a"])
     with pytest.raises(dlfm.InputError, match=r"must be an \.npy file"):
         Stored(tmp_path / "none.npy", *NAMES)
+    content = (tmp_path / "rows.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(content[:-8])
+    with pytest.raises(dlfm.InputError, match="must hold the 320 rows that it says"):
+        Stored(tmp_path / "cut.npy", *NAMES)
+    for header in (b"(" * 118, b"{'shape': ['x']}", b"\n", b"1" * 118):
+        (tmp_path / "cut.npy").write_bytes(content[:10] + header.ljust(118) + content[128:])
+        with pytest.raises(dlfm.InputError, match=r"must be an \.npy file") as told:
+            Stored(tmp_path / "cut.npy", *NAMES)
+        assert "\n" not in str(told.value)
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(dlfm.InputError, match="must be a plain file"):
+        Stored(tmp_path / "pipe.npy", *NAMES)
     np.save(tmp_path / "flat.npy", np.arange(5))
     with pytest.raises(dlfm.InputError, match=r"must hold floats \[N, P \+ D\], row by row"):
         Stored(tmp_path / "flat.npy", *NAMES)

@@ -69,7 +69,7 @@ def test_saved_and_loaded_it_predicts_the_same(
     assert again.training == training
     assert np.array_equal(model.histories[0]["loss"], again.histories[0]["loss"])
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == [
-        "data.safetensors", "model.json", "model.safetensors"
+        "data.safetensors", "manifest.json", "model.json", "model.safetensors"
     ]  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_killed_and_resumed_it_ends_the_same(tmp_path: Path, restarts: int, reci
 
     with pytest.raises(KilledError):
         fit(gappy(), recipe, training, seed=1, checkpoints=tmp_path, report=kill)
-    assert (tmp_path / "race.json").exists()
+    assert (tmp_path / "race.safetensors").exists()
     resumed = fit(gappy(), recipe, training, seed=1, checkpoints=tmp_path)
     assert np.array_equal(prediction(whole), prediction(resumed))
 
@@ -216,7 +216,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["model.json", "model.safetensors", "data.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "model.json", "model.safetensors", "data.safetensors"]
+)
 def test_any_byte_that_was_changed_is_noticed(saved: Path, name: str, tmp_path: Path) -> None:
     copy = shutil.copytree(saved, tmp_path / "copy")
     whole = (saved / name).read_bytes()
@@ -240,8 +242,8 @@ def test_files_that_are_not_ours_are_refused(saved: Path, tmp_path: Path) -> Non
     with pytest.raises(dlfm.InputError, match="must hold a saved model"):
         load(tmp_path)
     settings = tmp_path / "model.json"
-    settings.write_text((saved / "model.json").read_text().replace('"format": 3', '"format": 99'))
-    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 3; got 99. Use a newer"):
+    settings.write_text((saved / "model.json").read_text().replace('"format": 4', '"format": 99'))
+    with pytest.raises(dlfm.InputError, match=r"must have format 1 to 4; got 99. Use a newer"):
         load(tmp_path)
     settings.write_text("{")
     with pytest.raises(dlfm.InputError, match="must be JSON"):
@@ -265,7 +267,7 @@ def test_the_words_of_an_older_format_are_those_of_today(tmp_path: Path) -> None
     assert old.training.backend == old.fitted_.training.backend == "c"
     assert old.history_["backend"].tolist() == ["c"] * 3
     old.save(tmp_path / "again")
-    assert json.loads((tmp_path / "again" / "model.json").read_text())["format"] == 3
+    assert json.loads((tmp_path / "again" / "model.json").read_text())["format"] == 4
     new = dlfm.load(tmp_path / "again")
     assert new.history_["backend"].tolist() == ["c"] * 3
     assert np.array_equal(new.predict([1.0, 2.0]), old.predict([1.0, 2.0]))

@@ -16,6 +16,7 @@ from deeplfm.regressor import fitting
 from deeplfm.regressor.fitting import fit
 from deeplfm.regressor.saving import load, save
 from deeplfm.training import Race, Trainer, Training
+from deeplfm.training.checkpoints import Checkpoints
 
 X = np.linspace(100, 300, 60)
 Y = np.stack([np.sin(X / 10), 50 + 9 * np.cos(X / 10)], axis=1)
@@ -58,8 +59,8 @@ def test_starts_have_seeds_of_their_own(monkeypatch: pytest.MonkeyPatch, tmp_pat
     races: list[Race] = []
     first_weights: list[np.ndarray] = []
 
-    def spy(trainers: list[Trainer], folder: Path | None) -> Race:
-        races.append(Race(trainers, folder))
+    def spy(trainers: list[Trainer], kept: Checkpoints | None) -> Race:
+        races.append(Race(trainers, kept))
         for trainer in trainers:
             omega = trainer.model.layers[0].frequencies.draw(1)  # type: ignore[operator, union-attr]
             first_weights.append(omega.detach().numpy())

@@ -104,7 +104,7 @@ def test_a_checkpoint_goes_on_with_as_many_processes_to_the_same(two: Path) -> N
 
 def test_a_checkpoint_goes_on_with_one_process(two: Path) -> None:
     trainer = Trainer(deep(), gaps(), STEPS, 1)
-    trainer.load(two / "checkpoint_of_2")
+    trainer.restore(files.load_tensors(two / "checkpoint_of_2"))
     assert trainer.step == 10
     trainer.run()
     losses = trainer.history()["loss"]
@@ -137,7 +137,7 @@ def test_a_fit_decides_the_same_everywhere(two: Path) -> None:
     assert first["steps"] == second["steps"]
     assert first["refused"]
     assert second["refused"]
-    assert (two / "fit" / "race.json").exists()
+    assert (two / "fit" / "race.safetensors").exists()
 
 
 def test_shares_differ_by_one_row_at_most() -> None:
@@ -188,7 +188,7 @@ def test_a_killed_process_ends_the_run_which_goes_on_from_its_checkpoint(
     out = tmp_path / "run"
     fit = ["fit", str(table), "--out", str(out), "--steps", "100", *OPTIONS]
     first, second = start(2, ["-m", "deeplfm", *fit])
-    while not (out / "checkpoints" / "race.json").exists() and first.poll() is None:
+    while not (out / "checkpoints" / "race.safetensors").exists() and first.poll() is None:
         time.sleep(0.01)
     second.send_signal(signal.SIGKILL)
     killed = time.monotonic()

@@ -3,6 +3,7 @@
 Exit codes: 0 done, 2 bad usage or bad input, 1 anything else. Errors are one sentence on stderr.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -21,7 +22,11 @@ from deeplfm.regressor.choosing import AUTO
 from deeplfm.training import Training
 from deeplfm.training.distributed import TOLD, outlast_the_first
 
-_INTERRUPTED = "interrupted; a fit goes on from its last checkpoint with --resume"
+_INTERRUPTED = {
+    "fit": "interrupted; a fit goes on from its last checkpoint with --resume",
+    "reproduce": "interrupted; the same command goes on after the runs that are done",
+    "update": "interrupted; the run is as it was before, or has all new rows",
+}
 _RECIPES: dict[str, Callable[..., ModelSettings | str]] = {
     AUTO: lambda: AUTO,
     "markov": MarkovDLFM,
@@ -243,6 +248,8 @@ def _recipe(name: str, hidden_dim: int | None, option: str = "--model") -> Model
 def main() -> None:
     """The entry point: runs a command and turns what went wrong into one sentence and a code."""
     follows = os.environ.get("RANK", "0") != "0"  # not the first of several processes
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be UTF-8
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         if follows and sys.argv[1:2] != ["fit"]:
             raise InputError(
@@ -260,11 +267,16 @@ def main() -> None:
     except MemoryError:
         _fail("there was not enough memory; use fewer samples, or a batch size", 1)
     except KeyboardInterrupt:
-        _fail(_INTERRUPTED, 1, told=follows)
+        _fail(_interrupted(), 1, told=follows)
     except SystemExit as stopped:  # typer has a code of its own for an interrupt
         if stopped.code != 130:
             raise
-        _fail(_INTERRUPTED, 1, told=follows)
+        _fail(_interrupted(), 1, told=follows)
+
+
+def _interrupted() -> str:
+    command = next(iter(sys.argv[1:]), "it")
+    return _INTERRUPTED.get(command, f"interrupted; {command} has written nothing, repeat it")
 
 
 def _fail(message: str, code: int, told: bool = False) -> None:

@@ -1,22 +1,19 @@
-"""A run: a folder with a request, checkpoints while it is fitted, and the model at its end.
+"""Runs: fit into a folder, and predict, report and update from there.
 
-    run.json       what was asked for: the data, the columns, the settings
-    checkpoints/   while it trains; gone when it is done
-    model.json …   the model (`saving`)
-
-Killed at any moment the folder goes on with `--resume`, to the result of a run that was not.
+Killed at any moment the folder (`folders`) goes on with `--resume`, to the result of a run that was
+not. One command at a time writes to it; the others are told who does.
 """
 
-import hashlib
-import json
-import shutil
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from deeplfm.app import folders
+from deeplfm.app.folders import CHECKPOINTS, RUN, check_new, check_out, check_same, request_of
 from deeplfm.app.sources import Rows, Source, read_like, rows_of, source_like, unseen, with_columns
+from deeplfm.app.together import shared
 from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.dataset import one_input
@@ -30,22 +27,16 @@ from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.regressor.loading import load
 from deeplfm.regressor.markov_fitting import check_alone
 from deeplfm.regressor.markov_rehearsal import REHEARSAL
+from deeplfm.regressor.saving import SETTINGS
 from deeplfm.regressor.settings import to_json
 from deeplfm.training import join
 from deeplfm.training.evidence import CHECKPOINT
-
-if TYPE_CHECKING:
-    pass
+from deeplfm.training.restarts import RACE
 
 LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
 LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
-_RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
-_BEGUN = (
-    "race.json",
-    CHECKPOINT,
-    f"{REHEARSAL}/{CHECKPOINT}",
-)  # files that a training leaves at its first checkpoint
+_BEGUN = (RACE, CHECKPOINT, f"{REHEARSAL}/{CHECKPOINT}")  # first checkpoints of a training
 Say = Callable[[str], None]
 
 
@@ -58,22 +49,24 @@ def fit_run(
     """
     device, _ = model.check_settings()
     processes = join(device)
-    data = processes.share_work(lambda: _begun(source, model, out, resume, say))
-    if data is not None:
-        checkpoints = out / _CHECKPOINTS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # the check is printed, its warnings too
-            if isinstance(data, Stored):
-                model.fit_stored(data, checkpoints=checkpoints)
-            else:
-                model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
-        training = model.fitted_.training
-        stopped = model.fitted_.steps < training.steps and not training.held_out
-        if stopped or model.check_ == INTERRUPTED:
-            return "interrupted"
-        if processes.leads:
-            model.save(out)
-            shutil.rmtree(checkpoints, ignore_errors=True)
+    processes.share(lambda: folders.check_folder(out))
+    with processes.locked(out, "a fit"):
+        data = shared(lambda: _begun(source, model, out, resume, say), processes)
+        if data is not None:
+            checkpoints = out / CHECKPOINTS
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FitWarning)  # it is printed, with the check
+                if isinstance(data, Stored):
+                    model.fit_stored(data, checkpoints=checkpoints)
+                else:
+                    model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+            training = model.fitted_.training
+            stopped = model.fitted_.steps < training.steps and not training.held_out
+            if stopped or model.check_ == INTERRUPTED:
+                return "interrupted"
+            if processes.leads:
+                model.save_beside(out, {})
+                folders.tidy(out)
     return "done" if processes.leads else "followed"
 
 
@@ -103,18 +96,19 @@ def _begun(
     request = _request(source, model, rows.origins)
     request |= {"model": to_json(chosen.recipe), "training": to_json(chosen.training)}
     if resume:
-        _check_same(request, out)
-        if (out / _MODEL).exists():
+        check_same(request, out)
+        if folders.holds(out, SETTINGS):
+            folders.tidy(out)
             say(f"{out} is finished: there is nothing to resume.")
             return None
-        if not any((out / _CHECKPOINTS / name).exists() for name in _BEGUN):
+        if not any((out / CHECKPOINTS / name).exists() for name in _BEGUN):
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
-        _check_new(out)
+        check_new(out)
     rule = chosen.recipe.likelihood
-    stored = (yield from _stored(source, rows.origins, out, rule)) if large else None
+    stored = (yield from _stored(source, request, out, rule)) if large else None
     if not resume:
-        files.save_json(out / _RUN, request)
+        files.seal(out, {RUN: folders.as_request(request)})
     if is_auto(model.model):
         inputs, name = len(source.inputs), type(chosen.recipe).__name__
         say(
@@ -129,25 +123,28 @@ def _begun(
 
 
 def _stored(
-    source: Source, origins: dict[str, str], out: Path, rule: TargetRule
+    source: Source, request: dict[str, Any], out: Path, rule: TargetRule
 ) -> Generator[object, None, Stored]:
     """The rows of a large table in the folder of the run; there already where one goes on."""
-    path, inputs, outputs = out / _CHECKPOINTS / "rows.npy", source.inputs, source.outputs
+    inputs, outputs = source.inputs, source.outputs
+    path = out / CHECKPOINTS / folders.ROWS / "rows.npy"
+    about = {name: request[name] for name in ("sha256", "inputs", "outputs", "origins")}
     names = tuple(inputs), tuple(outputs)
 
     def chunks() -> Iterator[Dataset]:
         for frame in tables.read_chunks(source.path, [*inputs, *outputs]):
-            x, _ = tables.inputs(frame, inputs, source.path, origins)
+            x, _ = tables.inputs(frame, inputs, source.path, request["origins"])
             y = tables.targets(frame, outputs, source.path)
             yield Dataset(x.to_numpy(), y.to_numpy(), *names)
 
-    if not (out / _RUN).exists() or not path.exists():
+    if files.adopted(path) != about:  # of an interruption before their end, or damaged
         try:
             yield from store(chunks(), path)
             Stored(path, *names).scaling(rule)  # checks every value
+            files.adopt(path, about)
         except InputError:
             path.unlink(missing_ok=True)
-            for folder in (path.parent, out):
+            for folder in (path.parent, path.parent.parent):
                 with suppress(OSError):  # not empty, or not there
                     folder.rmdir()
             raise
@@ -158,8 +155,7 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     """Predict at the inputs of a table; how many rows were written."""
     import pandas as pd
 
-    if out.exists() and out.samefile(at):
-        raise InputError(f"--out must be another file than --at; got {out} twice. Choose another.")
+    check_out(out, run, {"--at": at})
     tables.check_ending(out)
     model = open_run(run, device)
     request = request_of(run)
@@ -179,6 +175,19 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
 
 def report_run(run: Path, out: Path, held_out: Path | None = None, device: str = "auto") -> None:
     """Write the page of a run; `held_out` is a table of observations that were not fitted."""
+    check_out(out, run, {"--held-out": held_out})
+    if out.is_file() and out.suffix not in (".html", ".htm"):
+        raise InputError(
+            f"--out must be a new file, or a page (.html) to replace; {out} is another. "
+            "Choose another name."
+        )
+    folders.check_finished(run)
+    beside = run.resolve() in out.resolve().parents
+    with folders.held(run, "a report") if beside else nullcontext():
+        _report(run, out, held_out, device)
+
+
+def _report(run: Path, out: Path, held_out: Path | None, device: str) -> None:
     import pandas as pd
 
     from deeplfm.report import write_report
@@ -206,7 +215,15 @@ def update_run(run: Path, table: Path, out: Path | None = None) -> tuple[int, in
     Rows that the model has already are left out: they would count twice.
     """
     if out is not None:
-        _check_new(out)
+        check_new(out)
+    folders.check_finished(run)
+    with files.locked(out or run, "an update"):
+        if out is not None:
+            check_new(out)
+        return _update(run, table, out)
+
+
+def _update(run: Path, table: Path, out: Path | None) -> tuple[int, int]:
     model, request = open_run(run, "cpu"), request_of(run)
     recipe = model.fitted_.recipe
     if not isinstance(recipe, MarkovDLFM):
@@ -223,42 +240,24 @@ def update_run(run: Path, table: Path, out: Path | None = None) -> tuple[int, in
             "Add rows, or check the file."
         )
     model.update(rows.x, y, **rows.beside)
-    if out is not None and (run / _RUN).exists():
-        files.save_json(out / _RUN, json.loads((run / _RUN).read_text(encoding="utf-8")))
-    model.save(run if out is None else out)
+    beside = {}
+    if out is not None and folders.holds(run, RUN):
+        beside[RUN] = folders.as_request(request)
+    model.save_beside(run if out is None else out, beside)
     return len(model.fitted_.data) - len(before), len(model.fitted_.data)
 
 
 def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
     """The fitted model of a run, or a sentence that says why there is none yet."""
-    if (run / _RUN).exists() and not (run / _MODEL).exists():
-        raise InputError(
-            f"{run} must hold a finished run; its fit was interrupted. "
-            "Continue it with deeplfm fit … --resume."
-        )
+    folders.check_finished(run)
+    folders.tidy_if_free(run)
     return load(run, device)
 
 
-def request_of(run: Path) -> dict[str, Any]:
-    """What was asked for; a model that was saved from Python has no request."""
-    path = run / _RUN
-    if not path.exists():
-        return {"origins": {}}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return dict(found) | {"origins": dict(found["origins"])}
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{path} must be the request of a run; it was changed. Copy the whole folder again."
-        ) from None
-
-
 def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -> dict[str, Any]:
-    with source.path.open("rb") as stream:
-        checksum = hashlib.file_digest(stream, "sha256").hexdigest()
     return {
         "data": source.path.name,
-        "sha256": checksum,
+        "sha256": files.checksum(source.path),
         "inputs": list(source.inputs),
         "outputs": list(source.outputs),
         "series": source.series,
@@ -269,27 +268,3 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "check": model.check,
         "device": checked_device(model.device),  # each has random numbers of its own
     }
-
-
-def _check_new(out: Path) -> None:
-    if out.exists() and not out.is_dir():
-        raise InputError(f"--out must be a folder; {out} is a file. Choose another name.")
-    if (out / _RUN).exists() or (out / _MODEL).exists():
-        raise InputError(
-            f"--out must be a new folder; {out} holds a run already. "
-            "Choose another, or continue that one with --resume."
-        )
-
-
-def _check_same(request: dict[str, Any], out: Path) -> None:
-    if not (out / _RUN).exists():
-        raise InputError(
-            f"--resume needs a run to continue; {out} holds none. Leave --resume out to start one."
-        )
-    before = request_of(out)
-    other = [name for name, value in request.items() if before.get(name) != value]
-    if other:
-        raise InputError(
-            f"--resume needs the settings that {out} was started with; got other "
-            f"{' and '.join(other)}. Repeat the same command, or choose a new --out."
-        )

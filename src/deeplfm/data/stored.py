@@ -6,6 +6,7 @@ Read by seeking, not through a memory map: whatever page of a map was touched co
 the process, and random rows touch them all.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -120,7 +121,7 @@ class Stored:
     @cached_property
     def _layout(self) -> _Layout:
         try:
-            with self.path.open("rb") as stream:
+            with files.plain_file(self.path) as stream:
                 version = np.lib.format.read_magic(stream)
                 read = np.lib.format
                 header = (
@@ -128,14 +129,23 @@ class Stored:
                 )
                 shape, by_columns, dtype = header(stream)
                 first = stream.tell()
-        except (ValueError, IsADirectoryError, FileNotFoundError) as error:
+                size = stream.seek(0, os.SEEK_END)
+        except (InputError, PermissionError, MemoryError):
+            raise
+        except Exception as error:  # numpy reads a header as Python does, which may break anyhow
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InputError(
-                f"{self.path} must be an .npy file; it cannot be read ({error}). Check the path."
+                f"{self.path} must be an .npy file; it cannot be read ({reason}). Check the path."
             ) from None
         if len(shape) != 2 or by_columns or dtype.kind != "f":
             raise InputError(
                 f"{self.path} must hold floats [N, P + D], row by row; got {dtype} {list(shape)}. "
                 "Save it with numpy.save(path, numpy.ascontiguousarray(table))."
+            )
+        if size < first + shape[0] * shape[1] * dtype.itemsize:
+            raise InputError(
+                f"{self.path} must hold the {shape[0]} rows that it says; it has {size} bytes. "
+                "Write it again."
             )
         return _Layout(*shape, dtype, first)
 

@@ -6,6 +6,7 @@ Everything it does is done by the rooms below; here are scikit-learn's habits: p
 attributes with a trailing underscore, shapes that come back as they went in.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -16,7 +17,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from deeplfm.data import Dataset, dataset, dimensions
+from deeplfm.data import Dataset, dataset, dimensions, files
 from deeplfm.data.stored import Stored
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
@@ -106,8 +107,9 @@ class DeepLFMRegressor(
         one row to the next, and a panel: `series` [N] are ids, every series has its own state, and
         all share one physics.
 
-        With a folder for `checkpoints` an interrupted fit goes on from there. An interrupt from the
-        keyboard ends the training; the model is then fitted as far as it came.
+        With a folder for `checkpoints` an interrupted fit goes on from there; those of another fit
+        (of other data, seed, settings or version) are an error. An interrupt from the keyboard ends
+        the training; the model is then fitted as far as it came.
         """
         self.check_settings()
         data = self.check_data(X, y, known, series)
@@ -225,12 +227,17 @@ class DeepLFMRegressor(
 
     def save(self, folder: Path | str) -> None:
         """Write settings as JSON and numbers as safetensors to `folder`, for `deeplfm.load`."""
+        with files.locked(Path(folder), "a model that is saved"):
+            self.save_beside(Path(folder), {})
+
+    def save_beside(self, folder: Path, others: Mapping[str, bytes]) -> None:
+        """Save into a `folder` that is locked already, with `others`, files by their names."""
         check_is_fitted(self)
         settings = self.get_params(deep=False) | {
             "flat": self._flat,
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
         }
-        saving.save(self.fitted_, folder, settings)
+        saving.save(self.fitted_, folder, settings, others)
 
     def check_settings(self) -> tuple[str, torch.dtype]:
         """Give the device and type to use; it is an error if a parameter cannot be used."""

@@ -22,8 +22,10 @@ from deeplfm.evaluation.check import Check
 from deeplfm.models import DeepLFM, FourierDLFM, Recipe
 from deeplfm.objectives import Batch
 from deeplfm.regressor.checking import INTERRUPTED, OFF, check_beside
+from deeplfm.regressor.fingerprints import checkpoints_of
 from deeplfm.regressor.fitted import APART, FittedModel, as_numpy
 from deeplfm.training import Processes, Race, Trainer, Training, join
+from deeplfm.training.checkpoints import Checkpoints
 from deeplfm.training.held_out import best_steps, split
 from deeplfm.training.progress import Report, progress_bar
 
@@ -49,7 +51,7 @@ def fit(
     report: Report | None = None,
     progress: bool = True,
 ) -> FittedModel:
-    """Build and train. With a folder for checkpoints it goes on from those it finds there.
+    """Build and train. With a folder for checkpoints it goes on from those of the same fit there.
 
     Of `Stored` data each step reads its batch; the start looks at a few thousand rows, evenly
     spread, and the fitted model keeps those.
@@ -60,10 +62,13 @@ def fit(
     processes = join(device)
     check_plain(data)
     material = _material(data, recipe, training, processes, processes.device(device), dtype)
-    if report is None:
-        with progress_bar(training.steps, progress and processes.leads) as shown:
-            return _fit(material, recipe, training, seed, checkpoints, shown, processes)
-    return _fit(material, recipe, training, seed, checkpoints, report, processes)
+    precision = f"{dtype} on {torch.device(device).type}"
+    settings = recipe, training
+    with checkpoints_of(checkpoints, processes, data, settings, seed, precision) as kept:
+        if report is None:
+            with progress_bar(training.steps, progress and processes.leads) as shown:
+                return _fit(material, recipe, training, seed, kept, shown, processes)
+        return _fit(material, recipe, training, seed, kept, report, processes)
 
 
 def fit_layers(
@@ -102,7 +107,7 @@ def _fit(
     recipe: Recipe,
     training: Training,
     seed: int,
-    checkpoints: Path | None,
+    checkpoints: Checkpoints | None,
     report: Report | None,
     processes: Processes,
 ) -> FittedModel:
@@ -190,7 +195,7 @@ def _material(
                 f"disk; got {training.batch_size} and {training.held_out:g}. Pass batch_size=500."
             )
         stored, total = data, len(data)
-        scaling = processes.share(lambda: stored.scaling(rule))
+        scaling = _shared(lambda: stored.scaling(rule), processes)
         sample = stored.thinned() if training.batch_size < total else stored.rows(np.arange(total))
         _check_same(sample, processes)
 
@@ -201,6 +206,15 @@ def _material(
     _check_same(data, processes)
     scaling = fit_scaling(data, rule)
     return _Material(data, scaling, _batch(data, scaling, device, dtype, len(data)), None)
+
+
+def _shared(found: Callable[[], Scaling], processes: Processes) -> Scaling:
+    """What the first process finds in one pass over all rows."""
+
+    def arrays() -> dict[str, Tensor]:
+        return {name: torch.tensor(array) for name, array in found().arrays().items()}
+
+    return Scaling.from_arrays({n: v.numpy() for n, v in processes.share(arrays).items()})
 
 
 def _batch(data: Dataset, scaling: Scaling, device: str, dtype: torch.dtype, total: int) -> Batch:

@@ -1,7 +1,7 @@
 """FORMATS: files of older versions, in the words of this one.
 
 Format 1 had neither the data nor the settings of the estimator. Formats 1 and 2 had other names for
-the ways in which steps are computed.
+the ways in which steps are computed. Formats 1 to 3 had no manifest.
 """
 
 from typing import Any
@@ -13,7 +13,8 @@ from deeplfm.training.schedule import USED
 
 Values = NDArray[np.float64]
 
-FORMAT = 3
+FORMAT = 4
+OLDEST_SEALED = 4  # the first format whose folders have a manifest
 
 # A way to compute a step before format 3, in the order of its codes in histories: what a training
 # that asks for it asks for today, and what a history says of a step that was computed so.

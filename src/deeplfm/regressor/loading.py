@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from deeplfm.data import files
 from deeplfm.regressor import saving
 from deeplfm.regressor.devices import checked_device
 from deeplfm.regressor.estimator import DeepLFMRegressor
@@ -27,14 +28,14 @@ def load(folder: Path | str, device: str = "auto") -> DeepLFMRegressor:
         >>> bool(np.allclose(again.predict([0.5]), model.predict([0.5])))
         True
     """
-    settings = saving.estimator_settings(folder)
-    fitted = saving.load(folder, checked_device(device))
+    fitted, settings = saving.load_with_estimator(folder, checked_device(device))
     if settings is None:  # saved without an estimator around it
         _, dtype = fitted.place
         settings = {"model": fitted.recipe, "training": fitted.training, "seed": fitted.seed}
         settings |= {"dtype": dtype}
     flat, names = settings.pop("flat", False), settings.pop("feature_names", ())
-    model = DeepLFMRegressor(**settings).with_fitted(fitted, flat)
+    with files.understood(Path(folder) / saving.SETTINGS):
+        model = DeepLFMRegressor(**settings).with_fitted(fitted, flat)
     model.n_features_in_ = len(fitted.input_names)
     if names:
         model.feature_names_in_ = np.array(names, dtype=object)

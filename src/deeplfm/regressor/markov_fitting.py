@@ -22,12 +22,14 @@ from deeplfm.errors import InputError
 from deeplfm.models import MarkovDLFM
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.regressor.checking import INTERRUPTED, OFF, blocks_of
+from deeplfm.regressor.fingerprints import checkpoints_of
 from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_rehearsal import Passes, Rehearsal, all_steps, checked
 from deeplfm.regressor.markov_rows import record_of
 from deeplfm.regressor.markov_second import SecondLayer
 from deeplfm.statespace import Record
 from deeplfm.training import Training, join
+from deeplfm.training.checkpoints import Checkpoints
 from deeplfm.training.depth import Depth, ExpectedRhythm
 from deeplfm.training.laplace import fit_posterior
 from deeplfm.training.progress import Report, progress_bar
@@ -55,11 +57,13 @@ def fit_markov(
     table = _all_rows(data) if isinstance(data, Stored) else data
     one_input(table.x)
     check_alone()
-    task = _Task(table, recipe, training, seed, device, checkpoints)
-    if report is None:
-        with progress_bar(training.steps, progress) as shown:
-            return _fit(task, shown, check)
-    return _fit(task, report, check)
+    precision, settings = f"float64 on {torch.device(device).type}", (recipe, training)
+    with checkpoints_of(checkpoints, join("cpu"), table, settings, seed, precision) as kept:
+        task = _Task(table, recipe, training, seed, device, kept)
+        if report is None:
+            with progress_bar(training.steps, progress) as shown:
+                return _fit(task, shown, check)
+        return _fit(task, report, check)
 
 
 class _Task(NamedTuple):
@@ -70,7 +74,7 @@ class _Task(NamedTuple):
     training: Training
     seed: int
     device: str
-    checkpoints: Path | None
+    checkpoints: Checkpoints | None
 
 
 def _fit(task: _Task, report: Report | None, check: bool) -> FittedMarkov:

@@ -8,7 +8,6 @@ fit, and taken to be as wide about those that are scored; the start has seen the
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple, final
 
 import numpy as np
@@ -22,6 +21,7 @@ from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.statespace import Record
 from deeplfm.training import Training
 from deeplfm.training import depth as layers
+from deeplfm.training.checkpoints import Checkpoints
 from deeplfm.training.depth import Depth, deepen, second_layer
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import Posterior, flat_parameters, with_flat
@@ -65,9 +65,9 @@ class Passes:
     """Trainings one after the other, each with checkpoints of its own; one bar shows them all."""
 
     def __init__(
-        self, seed: int, checkpoints: Path | None, report: Report | None, share: float
+        self, seed: int, checkpoints: Checkpoints | None, report: Report | None, share: float
     ) -> None:
-        self._seed, self._folder, self._report = seed, checkpoints, report
+        self._seed, self._checkpoints, self._report = seed, checkpoints, report
         self._share, self._before = share, 0  # how far the bar goes with a step
 
     def rehearse(
@@ -116,8 +116,8 @@ class Passes:
         An interruption gives what was reached; of a fit, which has no name, it must be a step or
         more.
         """
-        folder = None if self._folder is None else self._folder / name
-        trainer = EvidenceTrainer(model, record, training, self._seed, folder)
+        own = None if self._checkpoints is None else self._checkpoints.of(name)
+        trainer = EvidenceTrainer(model, record, training, self._seed, own)
         trainer.resume()
         try:
             trainer.run(training.steps, self._reporting())

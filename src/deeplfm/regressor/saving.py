@@ -1,14 +1,13 @@
 """A fitted model in a folder: settings as JSON, numbers as safetensors, nothing pickled.
 
-    model.json          format, settings, names, seed, checksums
+    model.json          format, settings, names, seed
     model.safetensors   the members' states, the scaling, the histories
     data.safetensors    what it was fitted to; may be deleted, only reports look at it
+    manifest.json       checksums of all files
 
-All are written whole or not at all; the JSON comes last and names the checksums of the others.
+After an interruption the folder holds the model that was there before, or the new one.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,22 +23,31 @@ from deeplfm.evaluation.check import Check
 from deeplfm.models import ModelSettings, Recipe
 from deeplfm.regressor.base import Fitted
 from deeplfm.regressor.fitted import FittedModel
-from deeplfm.regressor.formats import FORMAT, translated, translated_history
+from deeplfm.regressor.formats import FORMAT, translated_history
 from deeplfm.regressor.markov import FittedMarkov
 from deeplfm.regressor.markov_saving import load_markov, markov_settings, markov_tensors
+from deeplfm.regressor.opening import Saved, open_saved
 from deeplfm.regressor.restoring import part_of, restore
 from deeplfm.regressor.settings import from_json, read, to_json
 from deeplfm.training import Training
 
 Values = NDArray[np.float64]
 
-_SETTINGS, _NUMBERS, _DATA = "model.json", "model.safetensors", "data.safetensors"
+SETTINGS = "model.json"
+_NUMBERS, _DATA = "model.safetensors", "data.safetensors"
+FILES = (SETTINGS, _NUMBERS, _DATA, files.MANIFEST)
 
 
-def save(model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Fitted,
+    folder: Path | str,
+    estimator: Mapping[str, Any] | None = None,
+    beside: Mapping[str, bytes] | None = None,
+) -> None:
     """Write `model` to `folder`, which is made if it is not there.
 
-    `estimator` holds the settings of the estimator that fitted it, if one did.
+    `estimator` holds the settings of the estimator that fitted it, if one did; files `beside` the
+    model come with it, and others that were sealed in the folder stay.
     """
     folder = Path(folder)
     settings = {
@@ -60,28 +68,37 @@ def save(model: Fitted, folder: Path | str, estimator: Mapping[str, Any] | None 
     tensors |= numbers_of(model)
     for k, history in enumerate(model.histories):
         tensors |= {f"history.{k}.{name}": torch.tensor(v) for name, v in history.items()}
-    numbers = folder / _NUMBERS
-    files.save_tensors(numbers, tensors)
-    settings["sha256"] = checksum(numbers)
+    written = {SETTINGS: files.json_text(settings).encode(), _NUMBERS: files.tensor_bytes(tensors)}
     if model.data is not None and not isinstance(model, FittedMarkov):
         table = {"x": torch.tensor(model.data.x), "y": torch.tensor(model.data.y)}
-        files.save_tensors(folder / _DATA, table)
-        settings["data_sha256"] = checksum(folder / _DATA)
-    save_settings(folder / _SETTINGS, settings)
+        written[_DATA] = files.tensor_bytes(table)
+    others = files.names(folder) - {*FILES}
+    files.seal(folder, {**(beside or {}), **written}, keep=others)
 
 
 def load(folder: Path | str, device: str = "cpu") -> Fitted:
     """Read what `save` wrote; predictions are those of the model that was saved."""
-    folder = Path(folder)
-    settings = read_settings(folder / _SETTINGS)
-    numbers = folder / _NUMBERS
-    check_unchanged(numbers, settings["sha256"])
-    tensors = files.load_tensors(numbers)
+    return load_with_estimator(folder, device)[0]
+
+
+def load_with_estimator(
+    folder: Path | str, device: str = "cpu"
+) -> tuple[Fitted, dict[str, Any] | None]:
+    """The model and the settings of the estimator that saved it; None where none did."""
+    saved = open_saved(Path(folder), SETTINGS, _NUMBERS, _DATA)
+    with files.understood(saved.path):
+        estimator = saved.settings.get("estimator")
+        settings = None if estimator is None else dict(from_json(estimator))
+        return _model(saved, device), settings
+
+
+def _model(saved: Saved, device: str) -> Fitted:
+    settings, tensors = saved.settings, saved.numbers
     scaling = Scaling.from_arrays({n: v.numpy() for n, v in part_of(tensors, "scaling.").items()})
     histories: list[Mapping[str, Values]] = []
     while history := part_of(tensors, f"history.{len(histories)}."):
         known = {name: np.asarray(value) for name, value in history.items()}
-        histories.append(translated_history(known, settings["format"]))
+        histories.append(translated_history(known, saved.written))
     names = tuple(settings["input_names"]), tuple(settings["output_names"])
     common: dict[str, Any] = {
         "recipe": read(settings["recipe"], ModelSettings),
@@ -94,9 +111,13 @@ def load(folder: Path | str, device: str = "cpu") -> Fitted:
         "steps": settings["steps"],
         "check": _check(settings.get("check")),
     }
+    numbers = saved.path.with_name(_NUMBERS)
     if "markov" in settings:
         return load_markov(settings["markov"], tensors, common, numbers, device)
-    common["data"] = _data(folder, settings, *names)
+    table = saved.data
+    common["data"] = None
+    if table is not None:
+        common["data"] = Dataset(table["x"].numpy(), table["y"].numpy(), *names)
     return _load_members(settings["members"], tensors, common, numbers, device)
 
 
@@ -148,71 +169,3 @@ def numbers_of(model: Fitted) -> dict[str, Tensor]:
         for k, member in enumerate(model.members):
             found |= {f"member.{k}.{name}": value for name, value in member.state_dict().items()}
     return found
-
-
-def save_settings(path: Path, settings: dict[str, Any]) -> None:
-    """Settings with a checksum of their own."""
-    files.save_json(path, settings | {"checksum": _digest(settings)})
-
-
-def estimator_settings(folder: Path | str) -> dict[str, Any] | None:
-    """The settings of the estimator that saved the folder; None where none did."""
-    found = read_settings(Path(folder) / _SETTINGS).get("estimator")
-    return None if found is None else dict(from_json(found))
-
-
-def _data(
-    folder: Path, settings: dict[str, Any], inputs: tuple[str, ...], outputs: tuple[str, ...]
-) -> Dataset | None:
-    """What the model was fitted to, if it is still there."""
-    path = folder / _DATA
-    if "data_sha256" not in settings or not path.exists():
-        return None
-    check_unchanged(path, settings["data_sha256"])
-    tensors = files.load_tensors(path)
-    return Dataset(tensors["x"].numpy(), tensors["y"].numpy(), inputs, outputs)
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """The settings of a saved model, as they were written with `save_settings`."""
-    try:
-        text = path.read_text(encoding="utf-8")
-        settings = json.loads(text)
-    except FileNotFoundError:
-        raise InputError(
-            f"{path.parent} must hold a saved model; {path.name} is not there. Check the folder."
-        ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(
-            f"{path} must be JSON; it is not ({error}). Copy the whole folder again."
-        ) from None
-    found = settings.get("format") if isinstance(settings, dict) else None
-    if not isinstance(found, int) or not 1 <= found <= FORMAT:
-        raise InputError(
-            f"{path} must have format 1 to {FORMAT}; got {found!r}. Use a newer version of deeplfm."
-        )
-    as_written = files.json_text(settings)
-    own = settings.pop("checksum", None)
-    if found > 1 and (own != _digest(settings) or text != as_written):
-        raise InputError(
-            f"{path} must be as it was written; it was changed. Copy the whole folder again."
-        )
-    return translated(settings)
-
-
-def check_unchanged(path: Path, expected: str) -> None:
-    """The file has the checksum that the settings name."""
-    if not path.exists() or checksum(path) != expected:
-        raise InputError(
-            f"{path} must be the file that the settings name; it is missing or was changed. "
-            "Copy the whole folder again."
-        )
-
-
-def _digest(settings: Mapping[str, Any]) -> str:
-    return hashlib.sha256(files.json_text(settings).encode()).hexdigest()
-
-
-def checksum(path: Path) -> str:
-    """SHA-256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()

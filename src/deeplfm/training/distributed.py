@@ -9,20 +9,22 @@ so every process makes the same step. What is decided is decided by the first, w
 import atexit
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeVar, final
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from deeplfm.data import files
 from deeplfm.errors import DeepLFMError, InputError, ProcessError
+from deeplfm.training.messages import error_as_message, error_of, packed, unpacked
 
 TOLD = "the first process has told it"  # a note on errors that need not be told again
 PATIENCE = 600.0  # seconds to wait for the others: the first may be reading, starting or writing
 _TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
-_CPU = torch.device("cpu")
 
 T = TypeVar("T")
 
@@ -87,7 +89,10 @@ class Processes:
         return found
 
     def share(self, action: Callable[[], T]) -> T:
-        """What `action` gives in the first process, which alone runs it; its errors likewise."""
+        """What `action` gives in the first process, which alone runs it; its errors likewise.
+
+        It gives JSON and tensors (`messages`).
+        """
         if self.size == 1:
             return action()
         result: T | None = None
@@ -97,32 +102,43 @@ class Processes:
                 result = action()
             except (DeepLFMError, OSError) as raised:
                 error = raised
-        box = [(result, error)]
+        told = {"error": error_as_message(error)} if error is not None else {"value": result}
+        message = packed(told) if self.leads else b""
         with _reaching_the_others():
-            dist.broadcast_object_list(box, src=0, device=_CPU)
-        shared, failed = box[0]
+            message = _from_the_first(message)
         if error is not None:
             raise error
-        if failed is not None:
+        if self.leads:
+            return result  # type: ignore[return-value]
+        found = unpacked(message)
+        if "error" in found:
+            failed = error_of(found["error"])
             failed.add_note(TOLD)
             raise failed
-        return shared  # type: ignore[return-value]
+        return found["value"]  # type: ignore[no-any-return]
+
+    @contextmanager
+    def locked(self, folder: Path, action: str) -> Iterator[None]:
+        """The first process holds a folder for all; what is wrong with that, all are told."""
+        with ExitStack() as stack:
+            self.share(lambda: stack.enter_context(files.locked(folder, action)))
+            yield
 
     def share_work(self, work: Callable[[], Generator[object, None, T]]) -> T:
         """As `share`, for work of any length: it yields now and then, so that nobody gives up."""
         running = work() if self.leads else None
 
-        def go_on() -> tuple[bool, T | None]:
+        def go_on() -> dict[str, T]:
             try:
                 next(running)  # type: ignore[arg-type]
             except StopIteration as end:
-                return True, end.value
-            return False, None
+                return {"done": end.value}
+            return {}
 
-        done, result = False, None
-        while not done:
-            done, result = self.share(go_on)
-        return result  # type: ignore[return-value]
+        while True:
+            found = self.share(go_on)
+            if "done" in found:
+                return found["done"]
 
 
 ALONE = Processes()
@@ -145,6 +161,17 @@ def join(device: str, patience: float = PATIENCE) -> Processes:
             )
         atexit.register(_leave)
     return Processes(dist.get_rank(), dist.get_world_size())
+
+
+def _from_the_first(message: bytes) -> bytes:
+    """The bytes of the first process, in all: their number, then they."""
+    size = torch.tensor([len(message)])
+    dist.broadcast(size, src=0)
+    content = torch.zeros(int(size), dtype=torch.uint8)
+    if message:
+        content = torch.frombuffer(bytearray(message), dtype=torch.uint8)
+    dist.broadcast(content, src=0)
+    return content.numpy().tobytes()
 
 
 def _own(name: str) -> str:

@@ -5,12 +5,11 @@
 Works like `Trainer` from outside: steps, a history, checkpoints that resume bit for bit.
 """
 
-import hashlib
 import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -22,6 +21,7 @@ from deeplfm.errors import InputError, NumericalError
 from deeplfm.models.markov_model import MarkovModel
 from deeplfm.statespace.clock import Clock
 from deeplfm.statespace.record import Cut, Record
+from deeplfm.training.checkpoints import ENDING, Checkpoints
 from deeplfm.training.clock import fit_clock
 from deeplfm.training.plateau import Ending
 from deeplfm.training.progress import Report
@@ -35,7 +35,8 @@ WINDOW, _AT_ONCE = 1000, 2  # rows of a window, and windows of a step
 _ROUNDS, _ROBUST_EVERY = 2, 5  # of noise with heavy tails, in windows; steps between, whole
 _STEADY = 0.6  # share of the steps before the clock of the rhythm is asked for
 _COLUMNS = ("step", "loss", "log_evidence", "log_prior", "seconds")
-CHECKPOINT = "evidence.safetensors"
+_NAME = "evidence"
+CHECKPOINT = _NAME + ENDING
 
 
 @final
@@ -48,7 +49,7 @@ class EvidenceTrainer:
         record: Record,
         training: Training,
         seed: int,
-        checkpoints: Path | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.model, self.record, self.training = model, record, training
         self.step = 0
@@ -57,7 +58,7 @@ class EvidenceTrainer:
         self._optimiser = torch.optim.Adam(self._parameters, lr=rate, betas=(0.9, 0.95))
         self._generator = torch.Generator().manual_seed(seed)
         self._records: list[list[float]] = []
-        self._folder = checkpoints
+        self.checkpoints = checkpoints
         self._began = time.perf_counter()
         self._spent = 0.0
         self._whole = record.whole() if len(record.times) <= _WHOLE else None
@@ -79,9 +80,8 @@ class EvidenceTrainer:
                 self._look(self.step)
                 if report is not None:
                     report(self.step, self._records[-1][1])
-                if self._folder is not None and (
-                    self.step % every == 0 or self.step == min(until, self._ending.step)
-                ):
+                last = self.step == min(until, self._ending.step)
+                if self.checkpoints is not None and (self.step % every == 0 or last):
                     self.save()
 
     @property
@@ -111,7 +111,7 @@ class EvidenceTrainer:
 
     def save(self) -> None:
         """A checkpoint, whole or not at all; before the first step there is nothing to keep."""
-        if self._folder is None or self.step == 0:
+        if self.checkpoints is None or self.step == 0:
             return
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         for k, part in enumerate(self._parameters):
@@ -123,20 +123,20 @@ class EvidenceTrainer:
             for k, (knots, faster) in enumerate(zip(clock.knots, clock.faster, strict=True)):
                 tensors[f"clock.{k}.knots"] = torch.from_numpy(knots)
                 tensors[f"clock.{k}.faster"] = torch.from_numpy(faster)
-        tensors["step"] = torch.tensor(self.step)
         tensors["generator"] = self._generator.get_state()
         tensors["records"] = torch.tensor(self._records, dtype=torch.float64)
-        tensors["digest"] = _digest(tensors)
-        files.save_tensors(self._folder / CHECKPOINT, tensors)
+        self.checkpoints.save(_NAME, tensors, step=self.step)
 
     def resume(self) -> None:
         """Go on from the checkpoint in the folder, if there is one."""
-        if self._folder is None or not (self._folder / CHECKPOINT).exists():
+        found = None if self.checkpoints is None else self.checkpoints.load(_NAME)
+        if self.checkpoints is None or found is None:
             return
-        path = self._folder / CHECKPOINT
-        tensors = files.load_tensors(path)
-        if not torch.equal(tensors.pop("digest", torch.empty(0)), _digest(tensors)):
-            raise InputError(f"checkpoint must be as it was written; {path} is not. Delete it.")
+        path = self.checkpoints.folder / CHECKPOINT
+        with files.understood(path):
+            self._restore(*found, path)
+
+    def _restore(self, tensors: Mapping[str, Tensor], said: Mapping[str, Any], path: Path) -> None:
         part = {k.removeprefix("model."): v for k, v in tensors.items() if k.startswith("model.")}
         try:
             self.model.load_state_dict(part)
@@ -146,7 +146,7 @@ class EvidenceTrainer:
                 f"checkpoint must be of the same model; {path} is not ({reason}). Delete it, or "
                 "choose another folder."
             ) from None
-        self.step = int(tensors["step"])
+        self.step = int(said["step"])
         self._generator.set_state(tensors["generator"])
         self._scale = tensors.get("scale")
         series = range(sum(name.endswith(".knots") for name in tensors))
@@ -205,13 +205,3 @@ class EvidenceTrainer:
     @cached_property
     def _observed(self) -> int:
         return int((~np.isnan(self.record.targets)).sum())
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> Tensor:
-    """A checksum of tensors and their names, [32]."""
-    found = hashlib.sha256()
-    for name in sorted(tensors):
-        value = tensors[name].detach().cpu().contiguous()
-        found.update(f"{name} {tuple(value.shape)} {value.dtype};".encode())
-        found.update(value.numpy().tobytes())
-    return torch.tensor(list(found.digest()), dtype=torch.uint8)

@@ -2,20 +2,18 @@
 
 Losses stay on the device; every `CHECK_EVERY` steps they are checked to be finite. One that is not
 ends the training with the last good state restored and a clear error.
-A trainer is all its state: saved and loaded, it goes on exactly where it was. Where
+A trainer is all its `state`: with that of another it goes on exactly where that was. Where
 several processes train together, each has a trainer, and all call the same methods.
 """
 
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
-from deeplfm.data import files
 from deeplfm.errors import InputError, NumericalError
 from deeplfm.models import DeepLFM
 from deeplfm.objectives import Batch, Objective, Terms, elbo, multi_sample
@@ -128,11 +126,9 @@ class Trainer:
 
         return self.processes.share(now)
 
-    def save(self, path: Path) -> None:
-        """Everything needed to go on, in one file, with any number of processes."""
-        generators = self.processes.gather(self.generator.get_state())
-        if not self.processes.leads:
-            return
+    def state(self) -> dict[str, Tensor]:
+        """Everything needed to go on, with any number of processes; all of them ask at once."""
+        generators = self.processes.gather(self.generator.get_state().cpu())
         state = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         state |= {f"optimiser.{name}": value for name, value in self.optimiser.state().items()}
         state |= {_generator(rank): value for rank, value in enumerate(generators)}
@@ -140,23 +136,16 @@ class Trainer:
         state["seed"] = torch.tensor(self._minibatches.seed)
         history = self.history()
         state["history"] = torch.stack([history[name] for name in _COLUMNS], dim=1)
-        state |= {name: history[name] for name in ("seconds", "backend")}
-        files.save_tensors(path, state)
+        return state | {name: history[name] for name in ("seconds", "backend")}
 
-    def load(self, path: Path) -> None:
-        """Go on from a file of `save`, of the same model and training."""
-        state = self.processes.share(lambda: files.load_tensors(path))
-        if not {"seed", "backend"} <= state.keys():
-            raise InputError(
-                f"checkpoint must be of this version of deeplfm; {path} is of an older one. "
-                "Train without resuming."
-            )
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a `state` of the same model and training."""
         try:
             self.model.load_state_dict(_within("model.", state))
         except RuntimeError as error:
             reason = str(error).splitlines()[-1].strip()
             raise InputError(
-                f"checkpoint must be of the same model; {path} is not ({reason}). "
+                f"checkpoint must be of the same model; it is not ({reason}). "
                 "Train without resuming."
             ) from None
         self.optimiser.load(_within("optimiser.", state))

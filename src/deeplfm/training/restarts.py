@@ -6,20 +6,22 @@ Starts are compared by the ELBO. On an accelerator they run at the same time, ea
 its own; every start has its own random numbers, so what it becomes does not depend on the others.
 """
 
-import json
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import final
+from typing import Any, final
 
 import torch
+from torch import Tensor
 
 from deeplfm.data import files
 from deeplfm.errors import InputError
+from deeplfm.training.checkpoints import ENDING, Checkpoints
 from deeplfm.training.loop import Trainer
 from deeplfm.training.progress import Report
 
+_NAME = "race"
+RACE = _NAME + ENDING  # its checkpoint
 _TOGETHER = 8  # starts at one time on one accelerator
 
 
@@ -27,10 +29,10 @@ _TOGETHER = 8  # starts at one time on one accelerator
 class Race:
     """Trainers of the same data and settings, by their number; `alive` are still in it."""
 
-    def __init__(self, trainers: Sequence[Trainer], folder: Path | None = None) -> None:
+    def __init__(self, trainers: Sequence[Trainer], checkpoints: Checkpoints | None = None) -> None:
         if not trainers:
             raise InputError("trainers must hold one or more; got none. Add a start.")
-        self.trainers, self.folder = list(trainers), folder
+        self.trainers, self.checkpoints = list(trainers), checkpoints
         self.training, self.processes = trainers[0].training, trainers[0].processes
         self.alive = list(range(len(trainers)))
 
@@ -44,8 +46,8 @@ class Race:
             if kept < len(self.alive):
                 ranked = sorted(self.alive, key=lambda k: -self.trainers[k].bound())
                 self.alive = sorted(ranked[:kept])
-            if self.folder is not None:
-                self._save(self.folder)
+            if self.checkpoints is not None:
+                self._save(self.checkpoints)
 
     def stop(self) -> None:
         """Give up the starts that have not begun; an error where none has."""
@@ -61,20 +63,26 @@ class Race:
         return [max(self.alive, key=lambda k: self.trainers[k].bound())]
 
     def resume(self) -> None:
-        """Go on from the checkpoints in the folder, if there are any."""
-        folder = self.folder
-        if folder is None:
+        """Go on from the checkpoint, if there is one."""
+        checkpoints = self.checkpoints
+        if checkpoints is None:
             return
-        state = folder / "race.json"
-        text = self.processes.share(
-            lambda: state.read_text(encoding="utf-8") if state.exists() else None
-        )
-        if text is None:
+
+        def load() -> dict[str, Any] | None:
+            found = checkpoints.load(_NAME)
+            if found is None:
+                return None
+            with files.understood(checkpoints.folder / RACE):
+                alive = [self._number(k) for k in found[1]["alive"]]
+                return {"alive": alive, "state": found[0]}
+
+        found = self.processes.share(load)
+        if found is None:
             return
-        saved = json.loads(text)
-        self.alive = [int(k) for k in saved["alive"]]
-        for k in self.alive:
-            self.trainers[k].load(folder / f"start_{k}_{saved['step']}.safetensors")
+        self.alive = found["alive"]
+        with files.understood(checkpoints.folder / RACE):
+            for k in self.alive:
+                self.trainers[k].restore(_within(f"{k}.", found["state"]))
 
     def _advance(self, target: int, report: Report | None) -> None:
         device = self.trainers[0].data.x.device
@@ -98,17 +106,19 @@ class Race:
             for k in self.alive:
                 one(k)
 
-    def _save(self, folder: Path) -> None:
-        """Every start, then the file that names them: an interruption leaves the state before."""
-        step = self._step()
-        for k in self.alive:
-            self.trainers[k].save(folder / f"start_{k}_{step}.safetensors")
-        if not self.processes.leads:
-            return
-        files.save_json(folder / "race.json", {"alive": self.alive, "step": step})
-        for old in folder.glob("start_*_*.safetensors"):
-            if old.stem.rsplit("_", 1)[1] != str(step):
-                old.unlink()
+    def _save(self, checkpoints: Checkpoints) -> None:
+        """All starts that are alive, in one file: an interruption leaves the state before."""
+        states = {k: self.trainers[k].state() for k in self.alive}
+        if self.processes.leads:
+            parts = {f"{k}.{name}": v for k, one in states.items() for name, v in one.items()}
+            checkpoints.save(_NAME, parts, alive=self.alive)
+
+    def _number(self, k: object) -> int:
+        if type(k) is not int or not 0 <= k < len(self.trainers):
+            raise InputError(
+                f"a start must be 0 to {len(self.trainers) - 1}; got {k!r}. Start anew."
+            )
+        return k
 
     def _step(self) -> int:
         return min(self.trainers[k].step for k in self.alive)
@@ -127,8 +137,13 @@ class Race:
     def _next_stop(self, step: int) -> int:
         """The next mark or checkpoint."""
         stops = [mark for mark in self._marks() if mark > step and len(self.trainers) > 1]
-        if self.folder is not None:
+        if self.checkpoints is not None:
             stops.append(
                 (step // self.training.checkpoint_every + 1) * self.training.checkpoint_every
             )
         return min([*stops, self.training.steps])
+
+
+def _within(prefix: str, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The part of a checkpoint that `prefix` marks."""
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

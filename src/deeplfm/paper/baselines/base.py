@@ -25,7 +25,6 @@ from deeplfm.errors import InputError
 from deeplfm.evaluation import NormalComponents, Predictive
 from deeplfm.paper.baselines.history import History
 from deeplfm.registry import arguments_of
-from deeplfm.regressor import saving
 from deeplfm.regressor.conventions import as_columns, check_rows_differ, check_seed, r2_of_observed
 from deeplfm.regressor.devices import checked_device, checked_dtype
 from deeplfm.regressor.formats import FORMAT
@@ -194,7 +193,6 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         for field, array in fitted.scaling.arrays().items():
             tensors[f"scaling.{field}"] = torch.tensor(array)
         tensors |= {f"history.{n}": torch.tensor(column) for n, column in fitted.history.items()}
-        files.save_tensors(folder / NUMBERS, tensors)
         settings = {
             "format": FORMAT,
             "baseline": type(self).__name__,
@@ -203,19 +201,21 @@ class Baseline(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             "output_names": list(fitted.output_names),
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "flat": fitted.flat,
-            "sha256": saving.checksum(folder / NUMBERS),
         }
-        saving.save_settings(folder / SETTINGS, settings)
+        written = {SETTINGS: files.json_text(settings).encode()}
+        with files.locked(folder, "a model that is saved"):
+            files.seal(folder, written | {NUMBERS: files.tensor_bytes(tensors)})
 
     def arguments(self) -> dict[str, Any]:
         """The parameters that make the same model again, without its fit."""
         return dict(self.get_params(deep=False))
 
-    def restore(self, folder: Path, settings: dict[str, Any], device: str) -> "Baseline":
-        """Become the fitted model that was saved in `folder` with these settings."""
-        saving.check_unchanged(folder / NUMBERS, settings["sha256"])
+    def restore(
+        self, settings: dict[str, Any], numbers: dict[str, Tensor], device: str
+    ) -> "Baseline":
+        """Become the fitted model that was saved with these settings and numbers."""
         groups: dict[str, dict[str, Tensor]] = {"state": {}, "scaling": {}, "history": {}}
-        for name, value in files.load_tensors(folder / NUMBERS).items():
+        for name, value in numbers.items():
             group, _, key = name.partition(".")
             groups[group][key] = value
         state = {name: value.to(device) for name, value in groups["state"].items()}
