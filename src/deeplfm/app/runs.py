@@ -16,8 +16,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from deeplfm.app.sources import Rows, Source, read_like, rows_of, source_like, unseen, with_columns
+from deeplfm.app.sources import (
+    LEVELS,
+    Rows,
+    Source,
+    predicted,
+    read_like,
+    rows_of,
+    source_like,
+    unseen,
+    with_columns,
+)
 from deeplfm.data import Dataset, TargetRule, dataset, files
+from deeplfm.data import columns as cells
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored, store
@@ -38,7 +49,6 @@ if TYPE_CHECKING:
     pass
 
 LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
-LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
 _BEGUN = (
@@ -137,8 +147,8 @@ def _stored(
 
     def chunks() -> Iterator[Dataset]:
         for frame in tables.read_chunks(source.path, [*inputs, *outputs]):
-            x, _ = tables.inputs(frame, inputs, source.path, origins)
-            y = tables.targets(frame, outputs, source.path)
+            x, _ = cells.inputs(frame, inputs, source.path, origins)
+            y = cells.targets(frame, outputs, source.path)
             yield Dataset(x.to_numpy(), y.to_numpy(), *names)
 
     if not (out / _RUN).exists() or not path.exists():
@@ -156,8 +166,6 @@ def _stored(
 
 def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     """Predict at the inputs of a table; how many rows were written."""
-    import pandas as pd
-
     if out.exists() and out.samefile(at):
         raise InputError(f"--out must be another file than --at; got {out} twice. Choose another.")
     tables.check_ending(out)
@@ -166,13 +174,7 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     source = source_like(model, request, at, outputs=False)
     frame, rows = read_like(source, request["origins"])
     found = model.fitted_.summary(rows.x, levels=tuple(LEVELS), **rows.beside)
-    series = [] if source.series is None else [source.series]
-    columns: dict[str, Any] = {name: frame[name] for name in [*source.inputs, *series]}
-    for k, output in enumerate(model.output_names_):
-        columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
-        for level, ending in LEVELS.items():
-            columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
-    table = pd.DataFrame(columns)
+    table = predicted(source, frame, model.output_names_, found)
     tables.write_table(table, out)
     return len(table)
 
