@@ -233,6 +233,8 @@ def update_run(run: Path, table: Path, out: Path | None = None) -> tuple[int, in
 
 def open_run(run: Path, device: str = "auto") -> DeepLFMRegressor:
     """The fitted model of a run, or a sentence that says why there is none yet."""
+    if run.exists() and not run.is_dir():
+        raise InputError(f"the run must be a folder; {run} is a file. Name the folder of a fit.")
     if (run / _RUN).exists() and not (run / _MODEL).exists():
         raise InputError(
             f"{run} must hold a finished run; its fit was interrupted. "

@@ -133,7 +133,7 @@ def predicted(
     import pandas as pd
 
     series = [] if source.series is None else [source.series]
-    made = {name: frame[name] for name in [*source.inputs, *series]}
+    made: dict[str, Any] = {name: frame[name] for name in [*source.inputs, *series]}
     taken = []
     for k, output in enumerate(outputs):
         parts = {"mean": found.mean, "std": found.std}

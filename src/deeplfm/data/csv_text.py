@@ -44,7 +44,7 @@ def read_text(path: Path, text: Sequence[str] = ()) -> "pd.DataFrame":
     try:
         frame = read(".")
     except (pd.errors.ParserError, pd.errors.ParserWarning) as why:
-        _check_lengths(path, separator, len(names))
+        _check_lengths(path, separator, len(names), told=False)
         raise InputError(
             f"{path} must be a table in CSV; it cannot be read ({str(why).splitlines()[0]}). "
             "Save it again."
@@ -115,7 +115,7 @@ def _is_number(name: str) -> bool:
     return True
 
 
-def _check_lengths(path: Path, separator: str, width: int) -> None:
+def _check_lengths(path: Path, separator: str, width: int, told: bool = True) -> None:
     """No row has more fields than there are names; the first that has fewer is told."""
     short = None
     try:
@@ -131,7 +131,7 @@ def _check_lengths(path: Path, separator: str, width: int) -> None:
                 short = number, len(row)
     except csv.Error:
         return  # what pandas says of it comes instead
-    if short is not None:
+    if told and short is not None:
         warnings.warn(
             f"Row {short[0]} of {path} has {short[1]} fields, its header {width}: what is missing "
             "at the end of a row was taken for not observed.",

@@ -1,0 +1,1 @@
+"""Attacks: what users hand in by mistake. Small here, large with `pytest tests/torture --large`."""
