@@ -285,6 +285,8 @@ def scales() -> Iterator[Line]:
     constant = "".join(f"{k},1e300\n" for k in range(12))
     yield fit("scale: a constant of 1e300", f"t,a\n{constant}", "refused")
     yield fit("scale: two observations", "t,a\n0,1\n1,2\n", "done")
+    two = ("--model", "fourier", "--hidden-dim", "2")
+    yield fit("scale: two observations of layers", "t,a\n0,1\n1,2\n", "refused", *two)
     yield fit("scale: three observations", "t,a\n0,1\n1,2\n2,0\n", "done")
     yield fit("scale: one observation of two rows", "t,a\n0,1\n1,\n", "refused")
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from deeplfm.app.sources import (
     LEVELS,
@@ -45,17 +45,11 @@ from deeplfm.regressor.settings import to_json
 from deeplfm.training import join
 from deeplfm.training.evidence import CHECKPOINT
 
-if TYPE_CHECKING:
-    pass
-
 LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
 
 _RUN, _CHECKPOINTS, _MODEL = "run.json", "checkpoints", "model.json"
-_BEGUN = (
-    "race.json",
-    CHECKPOINT,
-    f"{REHEARSAL}/{CHECKPOINT}",
-)  # files that a training leaves at its first checkpoint
+# Files that a training leaves at its first checkpoint.
+_BEGUN = "race.json", CHECKPOINT, f"{REHEARSAL}/{CHECKPOINT}"
 Say = Callable[[str], None]
 
 
@@ -71,12 +65,17 @@ def fit_run(
     data = processes.share_work(lambda: _begun(source, model, out, resume, say))
     if data is not None:
         checkpoints = out / _CHECKPOINTS
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FitWarning)  # the check is printed, its warnings too
-            if isinstance(data, Stored):
-                model.fit_stored(data, checkpoints=checkpoints)
-            else:
-                model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FitWarning)  # the check is printed, and these too
+                if isinstance(data, Stored):
+                    model.fit_stored(data, checkpoints=checkpoints)
+                else:
+                    model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+        except InputError:  # of what only the start of a model sees: nothing to go on from
+            if processes.leads and not resume:
+                _leave_nothing(out)
+            raise
         training = model.fitted_.training
         stopped = model.fitted_.steps < training.steps and not training.held_out
         if stopped or model.check_ == INTERRUPTED:
@@ -156,10 +155,7 @@ def _stored(
             yield from store(chunks(), path)
             Stored(path, *names).scaling(rule)  # checks every value
         except InputError:
-            path.unlink(missing_ok=True)
-            for folder in (path.parent, out):
-                with suppress(OSError):  # not empty, or not there
-                    folder.rmdir()
+            _leave_nothing(out)
             raise
     return Stored(path, *names)
 
@@ -273,6 +269,14 @@ def _request(source: Source, model: DeepLFMRegressor, origins: dict[str, str]) -
         "check": model.check,
         "device": checked_device(model.device),  # each has random numbers of its own
     }
+
+
+def _leave_nothing(out: Path) -> None:
+    """Take back a run that could not begin, and its folder where nothing else is in it."""
+    shutil.rmtree(out / _CHECKPOINTS, ignore_errors=True)
+    (out / _RUN).unlink(missing_ok=True)
+    with suppress(OSError):  # not empty, or not there
+        out.rmdir()
 
 
 def _check_new(out: Path) -> None:
