@@ -1,6 +1,7 @@
 """Registries: files of a room are found, names are unique, mistakes are named in a sentence."""
 
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,23 @@ def test_classes_of_one_name_would_be_mixed_up_in_folders() -> None:
     with pytest.raises(dlfm.InputError, match=r"different names; got test_registration.ExactGP"):
         baseline("my-gp")(one_kernel("ExactGP"))
     assert "my-gp" not in registered_baselines()
+
+
+def test_entries_come_in_the_order_of_files_whichever_was_imported_first() -> None:
+    own = Registry[str]("deeplfm.paper.datasets", "data set")
+
+    def registered(module: str) -> Callable[[], None]:
+        def one() -> None:
+            raise NotImplementedError
+
+        one.__module__ = module
+        one.__qualname__ = "one"
+        return one
+
+    own.add("mine", "of mine", registered("of.mine"))
+    for name in ("uci", "toy", "cardiac"):
+        own.add(name, f"of {name}", registered(f"deeplfm.paper.datasets.{name}"))
+    assert list(own.entries()) == ["cardiac", "toy", "uci", "mine"]
 
 
 def test_a_baseline_cannot_take_the_name_of_our_models() -> None:

@@ -19,7 +19,7 @@ Entry = TypeVar("Entry")
 
 @final
 class Registry(Generic[Entry]):
-    """Entries by name, in the order of their registration.
+    """Entries by name: those of the room's files in the order of the files, then those of others.
 
     room: the package whose files register entries; noun: what an entry is called in errors.
     """
@@ -51,11 +51,19 @@ class Registry(Generic[Entry]):
 
     def entries(self) -> dict[str, Entry]:
         """Every entry: those of the room's own files, and those registered from outside."""
+        files = pkgutil.iter_modules(import_module(self._room).__path__)
+        names = [f"{self._room}.{file.name}" for file in files]
         if not self._complete:
-            for module in pkgutil.iter_modules(import_module(self._room).__path__):
-                import_module(f"{self._room}.{module.name}")
+            for name in names:
+                import_module(name)
             self._complete = True
-        return self.entries_so_far()
+        # Not in the order of imports, which another part of a program may have begun.
+        order = {name: number for number, name in enumerate(names)}
+        number = {
+            name: order.get(place.rpartition(".")[0], len(order))
+            for name, place in self._places.items()
+        }
+        return dict(sorted(self._entries.items(), key=lambda entry: number[entry[0]]))
 
 
 def check_names(argument: str, names: tuple[str, ...] | None) -> None:
