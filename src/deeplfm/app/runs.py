@@ -16,17 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from deeplfm.app.sources import (
-    LEVELS,
-    Rows,
-    Source,
-    predicted,
-    read_like,
-    rows_of,
-    source_like,
-    unseen,
-    with_columns,
-)
+from deeplfm.app import sources
+from deeplfm.app.sources import Rows, Source, read_like, rows_of, source_like, unseen, with_columns
 from deeplfm.data import Dataset, TargetRule, dataset, files
 from deeplfm.data import columns as cells
 from deeplfm.data import csv_tables as tables
@@ -169,8 +160,8 @@ def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     request = request_of(run)
     source = source_like(model, request, at, outputs=False)
     frame, rows = read_like(source, request["origins"])
-    found = model.fitted_.summary(rows.x, levels=tuple(LEVELS), **rows.beside)
-    table = predicted(source, frame, model.output_names_, found)
+    found = model.fitted_.summary(rows.x, levels=tuple(sources.LEVELS), **rows.beside)
+    table = sources.predicted(source, frame, model.output_names_, found)
     tables.write_table(table, out)
     return len(table)
 
