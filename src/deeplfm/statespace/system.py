@@ -239,7 +239,7 @@ def solve_weights(gram: Float[Tensor, "B C C"], believed: int = 0) -> Weights:
     scaled = scaled + torch.diag_embed(1 - seen + _TINY * seen * ~prior)
     try:
         lower = torch.linalg.cholesky(scaled)
-    except torch.linalg.LinAlgError:
+    except RuntimeError:  # of torch: not positive definite, or not a number
         raise NumericalError(
             "the state must be computable; its precision broke down, as where outputs have no "
             "noise at all or scales lie far apart. Check the data, or change the units."
