@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint types contract pytest docs bench torture format clean
+.PHONY: demo test lint types contract pytest docs bench torture versions format clean
 
 demo: .venv/installed
 	$(BIN)/deeplfm demo
@@ -37,10 +37,25 @@ bench: .venv/installed
 	$(BIN)/python benchmarks/long_series.py $(SMOKE) --out build/bench/long_series.json
 	$(BIN)/python benchmarks/scaling.py $(SMOKE) --out build/bench/scaling.json --figure build/bench/scaling.svg
 
-# Attacks on the files of runs: flipped bits, ends before every operation, kills, two at once.
+# All of the attacks: what users hand in, and on files (flipped bits, ends before every operation,
+# kills, two at once). `make test` has a small part of each.
 torture: .venv/installed-dev
+	$(BIN)/pytest -n 0 --large tests/torture
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m torture.attacks \
 		flips 400 crashes 1000 kills 60 pairs 20
+
+# A part of the suite with the lowest and with the newest versions that pyproject.toml declares.
+SMOKE_TESTS := tests/data tests/regressor/test_scikit_learn.py tests/regressor/test_settings.py \
+	tests/app/test_endings.py tests/app/test_run_tables.py
+versions:
+	for which in lowest newest; do \
+		$(PYTHON) -m venv build/versions/$$which && \
+		$(PYTHON) tests/declared_versions.py $$which > build/versions/$$which.txt && \
+		build/versions/$$which/bin/python -m pip --disable-pip-version-check --quiet install \
+			-r build/versions/$$which.txt && \
+		PYTHONPATH=src build/versions/$$which/bin/python -m pytest -n 0 -W default $(SMOKE_TESTS) \
+		|| exit 1; \
+	done
 
 format: .venv/installed-dev
 	$(BIN)/ruff check --fix .

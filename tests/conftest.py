@@ -25,6 +25,10 @@ settings.register_profile(
 settings.load_profile("deeplfm")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--large", action="store_true", help="All of the attacks of tests/torture.")
+
+
 @pytest.fixture
 def without_shape_checks() -> Iterator[None]:
     """As users run it: wrong shapes must meet our own errors, not the checker of the tests."""

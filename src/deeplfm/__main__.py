@@ -1,5 +1,5 @@
 """`python -m deeplfm` is the command `deeplfm`."""
 
-from deeplfm.app.cli import main
+from deeplfm.app.start import main
 
 main()

@@ -26,3 +26,7 @@ class ProcessError(DeepLFMError, RuntimeError):
 
 class FitWarning(UserWarning):
     """The check of a fit found that a plain rival does better, or that intervals do not hold."""
+
+
+class DataWarning(UserWarning):
+    """Data or inputs can be used, but are probably not what was meant; one sentence says why."""

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, Union, get_args, get_origin, get_typ
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.errors import InputError
@@ -88,6 +89,14 @@ def check_broadcast(tensors: Mapping[str, Tensor]) -> None:
         raise InputError(
             f"shapes must broadcast together; got {found}. Add dimensions with [..., None]."
         ) from None
+
+
+def observed_values(y: Any) -> NDArray[np.float64]:
+    """Numbers as float64, NaN where an entry of a masked array is masked."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    values = np.asanyarray(y, dtype=float)
+    return values.filled(np.nan) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
 
 
 def check_positive(name: str, value: Tensor, why: str) -> None:

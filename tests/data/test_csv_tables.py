@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import deeplfm as dlfm
+from deeplfm.data import columns as cells
 from deeplfm.data import csv_tables as tables
 
 
@@ -35,7 +36,7 @@ def test_parquet_there_and_back(tmp_path: Path) -> None:
     frame = pd.DataFrame({"t": pd.to_datetime(["2026-01-01", "2026-01-02"]), "a": [1.5, np.nan]})
     tables.write_table(frame, tmp_path / "data.parquet")
     again = tables.read_table(tmp_path / "data.parquet")
-    x, origins = tables.inputs(again, ["t"], tmp_path, None)
+    x, origins = cells.inputs(again, ["t"], tmp_path, None)
     assert x["t"].tolist() == [0.0, 86400.0]
     assert origins == {"t": "2026-01-01T00:00:00"}
 
@@ -45,7 +46,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "blank": ("\n\n", "it is empty"),
     "binary": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "it is binary"),
     "not UTF-8": (b"t,a\n1,\xff\xfe\n", "cannot be read .* Save it again as UTF-8"),
-    "ragged": ("t,a\n1,2,3,4\n1,2\n1,2,3,4,5,6\n", "cannot be read"),
+    "ragged": (
+        "t,a\n1,2,3,4\n1,2\n1,2,3,4,5,6\n",
+        "must have 2 fields, as its header has; got 4 in row 1",
+    ),
     "a header alone": ("t,a\n", "must have rows below its header"),
 }
 
@@ -75,8 +79,8 @@ def test_text_among_numbers_names_the_cell() -> None:
     with pytest.raises(
         dlfm.InputError, match=r"column 'a' of d.csv must hold numbers; got 'oops' in row 3"
     ):
-        tables.targets(frame, ["a"], Path("d.csv"))
-    assert np.isnan(tables.targets(frame_of(a=[1.0, np.nan]), ["a"], Path("d.csv"))["a"][1])
+        cells.targets(frame, ["a"], Path("d.csv"))
+    assert np.isnan(cells.targets(frame_of(a=[1.0, np.nan]), ["a"], Path("d.csv"))["a"][1])
 
 
 def test_unknown_columns_name_those_there_are() -> None:
@@ -100,9 +104,9 @@ def test_unknown_columns_name_those_there_are() -> None:
     ],
 )
 def test_dates_become_seconds(text: list[str], seconds: list[float]) -> None:
-    x, origins = tables.inputs(frame_of(t=text), ["t"], Path("d.csv"), None)
+    x, origins = cells.inputs(frame_of(t=text), ["t"], Path("d.csv"), None)
     assert x["t"].tolist() == seconds
-    later, same = tables.inputs(frame_of(t=text[1:]), ["t"], Path("d.csv"), origins)
+    later, same = cells.inputs(frame_of(t=text[1:]), ["t"], Path("d.csv"), origins)
     assert later["t"].tolist() == seconds[1:]
     assert same == origins
 
@@ -124,7 +128,7 @@ def test_dates_become_seconds(text: list[str], seconds: list[float]) -> None:
 )
 def test_bad_inputs(column: Any, origins: Any, message: str) -> None:
     with pytest.raises(dlfm.InputError, match=message):
-        tables.inputs(frame_of(t=column), ["t"], Path("d.csv"), origins)
+        cells.inputs(frame_of(t=column), ["t"], Path("d.csv"), origins)
 
 
 def test_names_may_hold_commas() -> None:

@@ -101,7 +101,7 @@ def test_training_is_that_of_the_same_rows_in_memory(
 ) -> None:
     monkeypatch.setattr("deeplfm.data.stored._CHUNK", 64)
     monkeypatch.setattr("deeplfm.data.stored._THINNED", 100)
-    monkeypatch.setattr("deeplfm.models.starts.base._ROWS", 100)
+    monkeypatch.setattr("deeplfm.models.starts.base.ROWS", 100)
     data = table()
     whole = dataset(pd.DataFrame(data.x, columns=["t"]), pd.DataFrame(data.y, columns=["a", "b"]))
     stored = on_disk(whole, tmp_path / "rows.npy")  # without the rows that have no target

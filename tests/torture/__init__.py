@@ -1,1 +1,1 @@
-"""Attacks on the files of runs."""
+"""Attacks: what users hand in by mistake, and the files of runs; all of them with `--large`."""

@@ -10,6 +10,7 @@ import torch
 
 import deeplfm as dlfm
 from deeplfm.training import Trainer, Training, plateau
+from deeplfm.training.checkpoints import Checkpoints
 from deeplfm.training.evidence import EvidenceTrainer
 from deeplfm.training.laplace import flat_parameters
 from deeplfm.training.plateau import Ending, is_flat, sentence_of
@@ -62,7 +63,9 @@ def evidence_trainer(folder: Path | None = None, *, stop: bool = True) -> Eviden
     data = small_record((30, 12))
     model = dlfm.MarkovDLFM(modes=2).build(data, torch.Generator().manual_seed(0))
     training = Training(steps=600, stop_early=stop, checkpoint_every=7)
-    return EvidenceTrainer(model, data, training, seed=3, checkpoints=folder)
+    return EvidenceTrainer(
+        model, data, training, seed=3, checkpoints=None if folder is None else Checkpoints(folder)
+    )
 
 
 def test_an_evidence_that_rises_no_more_ends_its_training(tmp_path: Path) -> None:
@@ -86,9 +89,7 @@ def test_an_evidence_that_rises_no_more_ends_its_training(tmp_path: Path) -> Non
         assert torch.equal(flat_parameters(second.model), flat_parameters(through.model))
 
 
-def test_a_layered_model_ends_and_resumes_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_layered_model_ends_and_resumes_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """It looks every 50 steps; here every fall is small."""
     monkeypatch.setattr(plateau, "_SMALL", 1e9)
     monkeypatch.setattr(plateau, "_SURE", 1e9)
@@ -102,14 +103,14 @@ def test_a_layered_model_ends_and_resumes_alike(
     assert through.step == 100 + WINDOW
     part = layered()
     part.run(until=103)
-    part.save(tmp_path / "state.safetensors")
+    state = part.state()
     again = layered()
-    again.load(tmp_path / "state.safetensors")
+    again.restore(state)
     again.run()
     assert torch.equal(again.history()["loss"], through.history()["loss"])
     for options in ({"stop_early": False}, {"held_out": 0.1}, {"restarts": 2}):
         longer = layered(**options)
-        longer.load(tmp_path / "state.safetensors")
+        longer.restore(state)
         assert longer.end == 300
 
 

@@ -3,9 +3,6 @@
 Exit codes: 0 done, 2 bad usage or bad input, 1 anything else. Errors are one sentence on stderr.
 """
 
-import io
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -14,19 +11,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from deeplfm.app.endings import ended
 from deeplfm.app.printing import line, show_check, show_fit, show_table
+from deeplfm.app.start import interruptible
 from deeplfm.data import csv_tables as tables
-from deeplfm.errors import DeepLFMError, InputError
+from deeplfm.errors import InputError
 from deeplfm.models import FourierDLFM, InducingDLFM, MarkovDLFM, ModelSettings
 from deeplfm.regressor.choosing import AUTO
 from deeplfm.training import Training
-from deeplfm.training.distributed import TOLD, outlast_the_first
 
-_INTERRUPTED = {
-    "fit": "interrupted; a fit goes on from its last checkpoint with --resume",
-    "reproduce": "interrupted; the same command goes on after the runs that are done",
-    "update": "interrupted; the run is as it was before, or has all new rows",
-}
 _RECIPES: dict[str, Callable[..., ModelSettings | str]] = {
     AUTO: lambda: AUTO,
     "markov": MarkovDLFM,
@@ -88,6 +81,7 @@ def fit(
     from deeplfm.app.sources import Source
     from deeplfm.regressor.estimator import DeepLFMRegressor
 
+    interruptible()
     training = Training(
         steps=steps,
         num_samples=samples,
@@ -124,6 +118,7 @@ def predict(
     """Mean, standard deviation and 5, 50 and 95 % quantiles of new observations."""
     from deeplfm.app import runs
 
+    interruptible()
     rows = runs.predict_run(run, at, out, device)
     line(f"{rows} rows: {out}")
 
@@ -137,6 +132,7 @@ def update(
     """Take new rows into a run: the same physics, nothing is fitted again."""
     from deeplfm.app import runs
 
+    interruptible()
     new, total = runs.update_run(run, data, out)
     line(
         f"{new:,} new row{'' if new == 1 else 's'}, {total:,} in all: {run if out is None else out}"
@@ -155,6 +151,7 @@ def report(
     """One self-contained HTML page: predictions, physics, calibration, learning curve."""
     from deeplfm.app import runs
 
+    interruptible()
     path = out or run / "report.html"
     runs.report_run(run, path, held_out, device)
     line(f"Report: {path}")
@@ -169,10 +166,17 @@ def demo(
     seed: Annotated[int, typer.Option(help="Of the signals and the models.")] = 0,
 ) -> None:
     """Fill gaps in synthetic cardiac signals: scores, pictures, reports."""
-    from deeplfm.app.demo import demonstrate
+    from deeplfm.app.demo import FEWEST, demonstrate
+    from deeplfm.regressor.conventions import check_seed
 
+    interruptible()
+    check_seed(seed)
+    if points < FEWEST:
+        raise InputError(f"--points must be {FEWEST} or more; got {points}. Leave it out.")
     console = Console()
     recipes = {name: _recipe(name, None, "--models") for name in tables.names_of(models)}
+    if not recipes:
+        raise InputError(f"--models must name one of {list(_RECIPES)}; got none. Leave it out.")
     result = demonstrate(out, recipes, points, steps, seed, say=line)
     table = Table(title=f"gaps in cardiac signals, {result.seconds:.0f} s")
     for heading in ("model", "signal", "NMSE", "MNLL", "90 % interval covers"):
@@ -209,6 +213,7 @@ def reproduce(
     """Run an experiment of the paper; what is done already is kept, and a sweep goes on."""
     from deeplfm.paper import experiments
 
+    interruptible()
     out = out / "smoke" if smoke else out  # never beside real results
     if experiment == "decay":
         drawn = experiments.reproduce_decay(out)
@@ -246,40 +251,5 @@ def _recipe(name: str, hidden_dim: int | None, option: str = "--model") -> Model
 
 
 def main() -> None:
-    """The entry point: runs a command and turns what went wrong into one sentence and a code."""
-    follows = os.environ.get("RANK", "0") != "0"  # not the first of several processes
-    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files need not be UTF-8
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        if follows and sys.argv[1:2] != ["fit"]:
-            raise InputError(
-                f"only fit can run in several processes; got {sys.argv[1:2]}. "
-                "Start it without torchrun."
-            )
-        app()
-    except (DeepLFMError, OSError) as error:
-        code = 2 if isinstance(error, InputError) else 1
-        told = TOLD in getattr(error, "__notes__", ())
-        if told:
-            outlast_the_first()
-        prefix = "could not read or write a file: " if isinstance(error, OSError) else ""
-        _fail(f"{prefix}{error}", code, told)
-    except MemoryError:
-        _fail("there was not enough memory; use fewer samples, or a batch size", 1)
-    except KeyboardInterrupt:
-        _fail(_interrupted(), 1, told=follows)
-    except SystemExit as stopped:  # typer has a code of its own for an interrupt
-        if stopped.code != 130:
-            raise
-        _fail(_interrupted(), 1, told=follows)
-
-
-def _interrupted() -> str:
-    command = next(iter(sys.argv[1:]), "it")
-    return _INTERRUPTED.get(command, f"interrupted; {command} has written nothing, repeat it")
-
-
-def _fail(message: str, code: int, told: bool = False) -> None:
-    if not told:
-        print(f"deeplfm: {message}", file=sys.stderr)
-    sys.exit(code)
+    """Run a command; what goes wrong is one sentence and a code."""
+    ended(app)

@@ -24,6 +24,8 @@ from deeplfm.regressor.estimator import DeepLFMRegressor
 from deeplfm.report import write_report
 from deeplfm.training import Training
 
+FEWEST = 20  # points, of which something is in every gap
+
 
 @dataclass(frozen=True)
 class Score:

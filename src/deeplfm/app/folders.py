@@ -146,6 +146,13 @@ def tidy(run: Path) -> None:
         shutil.rmtree(run / CHECKPOINTS, ignore_errors=True)
 
 
+def take_back(out: Path) -> None:
+    """Clear away a run that could not begin, and its folder where nothing else is in it."""
+    shutil.rmtree(out / CHECKPOINTS, ignore_errors=True)
+    for name in (RUN, files.MANIFEST):
+        (out / name).unlink(missing_ok=True)
+
+
 def tidy_if_free(run: Path) -> None:
     """`tidy`, where something is left and nobody else is at work there."""
     left = (run / CHECKPOINTS, run / files.LOCK)

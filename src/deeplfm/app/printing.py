@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 def line(text: str) -> None:
     """One line as it is: names of files are not to be wrapped, nor read as markup."""
-    Console().print(text, soft_wrap=True, markup=False, highlight=False)
+    Console().print(printable(text), soft_wrap=True, markup=False, highlight=False)
+
+
+def printable(text: str) -> str:
+    """The text on one line, with what a terminal would obey, or cannot show, written out."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 def show_table(table: "ResultTable") -> None:

@@ -10,11 +10,12 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from deeplfm.app import folders
+from deeplfm.app import folders, sources
 from deeplfm.app.folders import CHECKPOINTS, RUN, check_new, check_out, check_same, request_of
 from deeplfm.app.sources import Rows, Source, read_like, rows_of, source_like, unseen, with_columns
 from deeplfm.app.together import shared
 from deeplfm.data import Dataset, TargetRule, dataset, files
+from deeplfm.data import columns as cells
 from deeplfm.data import csv_tables as tables
 from deeplfm.data.dataset import one_input
 from deeplfm.data.stored import Stored, store
@@ -34,7 +35,6 @@ from deeplfm.training.evidence import CHECKPOINT
 from deeplfm.training.restarts import RACE
 
 LARGE = 2**27  # numbers of a Parquet file (1 GiB) above which batches are read from disk
-LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}
 
 _BEGUN = (RACE, CHECKPOINT, f"{REHEARSAL}/{CHECKPOINT}")  # first checkpoints of a training
 Say = Callable[[str], None]
@@ -54,12 +54,17 @@ def fit_run(
         data = shared(lambda: _begun(source, model, out, resume, say), processes)
         if data is not None:
             checkpoints = out / CHECKPOINTS
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", FitWarning)  # it is printed, with the check
-                if isinstance(data, Stored):
-                    model.fit_stored(data, checkpoints=checkpoints)
-                else:
-                    model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)  # it is printed, with the check
+                    if isinstance(data, Stored):
+                        model.fit_stored(data, checkpoints=checkpoints)
+                    else:
+                        model.fit(data.x, data.y, **data.beside, checkpoints=checkpoints)
+            except InputError:  # of what only the start of a model sees: nothing to go on from
+                if processes.leads and not resume and not _has_checkpoint(out):
+                    folders.take_back(out)
+                raise
             training = model.fitted_.training
             stopped = model.fitted_.steps < training.steps and not training.held_out
             if stopped or model.check_ == INTERRUPTED:
@@ -101,7 +106,7 @@ def _begun(
             folders.tidy(out)
             say(f"{out} is finished: there is nothing to resume.")
             return None
-        if not any((out / CHECKPOINTS / name).exists() for name in _BEGUN):
+        if not _has_checkpoint(out):
             say(f"{out} has no checkpoint yet: it starts from the beginning.")
     else:
         check_new(out)
@@ -122,6 +127,10 @@ def _begun(
     return stored
 
 
+def _has_checkpoint(out: Path) -> bool:
+    return any((out / CHECKPOINTS / name).exists() for name in _BEGUN)
+
+
 def _stored(
     source: Source, request: dict[str, Any], out: Path, rule: TargetRule
 ) -> Generator[object, None, Stored]:
@@ -133,8 +142,8 @@ def _stored(
 
     def chunks() -> Iterator[Dataset]:
         for frame in tables.read_chunks(source.path, [*inputs, *outputs]):
-            x, _ = tables.inputs(frame, inputs, source.path, request["origins"])
-            y = tables.targets(frame, outputs, source.path)
+            x, _ = cells.inputs(frame, inputs, source.path, request["origins"])
+            y = cells.targets(frame, outputs, source.path)
             yield Dataset(x.to_numpy(), y.to_numpy(), *names)
 
     if files.adopted(path) != about:  # of an interruption before their end, or damaged
@@ -153,22 +162,14 @@ def _stored(
 
 def predict_run(run: Path, at: Path, out: Path, device: str = "auto") -> int:
     """Predict at the inputs of a table; how many rows were written."""
-    import pandas as pd
-
     check_out(out, run, {"--at": at})
     tables.check_ending(out)
     model = open_run(run, device)
     request = request_of(run)
     source = source_like(model, request, at, outputs=False)
     frame, rows = read_like(source, request["origins"])
-    found = model.fitted_.summary(rows.x, levels=tuple(LEVELS), **rows.beside)
-    series = [] if source.series is None else [source.series]
-    columns: dict[str, Any] = {name: frame[name] for name in [*source.inputs, *series]}
-    for k, output in enumerate(model.output_names_):
-        columns |= {f"{output}_mean": found.mean[:, k], f"{output}_std": found.std[:, k]}
-        for level, ending in LEVELS.items():
-            columns[f"{output}_{ending}"] = found.quantiles[level][:, k]
-    table = pd.DataFrame(columns)
+    found = model.fitted_.summary(rows.x, levels=tuple(sources.LEVELS), **rows.beside)
+    table = sources.predicted(source, frame, model.output_names_, found)
     tables.write_table(table, out)
     return len(table)
 

@@ -5,6 +5,7 @@ source = with_columns(Source(path, [], []), frame);   rows = rows_of(source, fra
 What a run was fitted to names its columns in `run.json`; a new table of it must have them too.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from deeplfm.data import Dataset
+from deeplfm.data import columns as cells
 from deeplfm.data import csv_tables as tables
-from deeplfm.errors import InputError
+from deeplfm.errors import DataWarning, InputError
+from deeplfm.regressor.base import Summary
 from deeplfm.regressor.estimator import DeepLFMRegressor
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LEVELS = {0.05: "p05", 0.5: "p50", 0.95: "p95"}  # quantiles of a prediction, and their endings
 
 _SERIES = "series"  # the column of ids of a panel that was fitted from Python
 
@@ -59,8 +64,13 @@ class Rows(NamedTuple):
 
 
 def with_columns(source: Source, frame: "pd.DataFrame") -> Source:
-    """The columns that were named; by default the first is the input, the others the outputs."""
-    free = [str(name) for name in frame.columns if name not in source.beside]
+    """The columns that were named; by default the first is the input, the others the outputs.
+
+    A column without a name is mostly an index that was saved with the table: it has to be named.
+    """
+    named = {*source.inputs, *source.outputs, *source.beside}
+    unnamed = [name for name in tables.nameless(frame) if name not in named]
+    free = [str(name) for name in frame.columns if name not in {*source.beside, *unnamed}]
     inputs = list(source.inputs) or free[:1]
     outputs = list(source.outputs) or [name for name in free if name not in inputs]
     tables.check_columns(frame, [*inputs, *outputs, *source.beside], source.path)
@@ -69,18 +79,25 @@ def with_columns(source: Source, frame: "pd.DataFrame") -> Source:
             f"{source.path} must have a column to fit besides "
             f"{tables.shown([*inputs, *source.beside])}; got none. Add one."
         )
+    if unnamed:
+        warnings.warn(
+            f"{tables.shown(unnamed)} of {source.path} has no name, as an index that was saved "
+            "with a table, and was left out: name it with --inputs or --outputs to use it.",
+            DataWarning,
+            stacklevel=2,
+        )
     return replace(source, inputs=inputs, outputs=outputs)
 
 
 def rows_of(source: Source, frame: "pd.DataFrame", origins: Mapping[str, str] | None) -> Rows:
     """The rows of a table that has the columns; `origins` are those of the fit, None before it."""
-    x, found = tables.inputs(frame, source.inputs, source.path, origins)
-    y = tables.targets(frame, source.outputs, source.path)
+    x, found = cells.inputs(frame, source.inputs, source.path, origins)
+    y = cells.targets(frame, source.outputs, source.path)
     beside: dict[str, Any] = {}
     if source.known:
-        beside["known"] = tables.targets(frame, source.known, source.path)
+        beside["known"] = cells.targets(frame, source.known, source.path)
     if source.series is not None:
-        beside["series"] = tables.labels(frame, source.series, source.path)
+        beside["series"] = cells.labels(frame, source.series, source.path)
     return Rows(x, y, beside, found)
 
 
@@ -107,6 +124,35 @@ def read_like(source: Source, origins: Mapping[str, str]) -> tuple["pd.DataFrame
     frame = source.read()
     tables.check_columns(frame, [*source.inputs, *source.outputs, *source.beside], source.path)
     return frame, rows_of(source, frame, origins)
+
+
+def predicted(
+    source: Source, frame: "pd.DataFrame", outputs: Sequence[str], found: Summary
+) -> "pd.DataFrame":
+    """The columns that were asked for, then mean, deviation and quantiles of every output."""
+    import pandas as pd
+
+    series = [] if source.series is None else [source.series]
+    made: dict[str, Any] = {name: frame[name] for name in [*source.inputs, *series]}
+    taken = []
+    for k, output in enumerate(outputs):
+        parts = {"mean": found.mean, "std": found.std}
+        parts |= {ending: found.quantiles[level] for level, ending in LEVELS.items()}
+        for ending, part in parts.items():
+            name = f"{output}_{ending}"
+            if name in made:
+                taken.append(name)
+            while name in made:
+                name += "_"
+            made[name] = part[:, k]
+    if taken:
+        warnings.warn(
+            f"{tables.shown(taken)} is a column of the input already: the prediction of that name "
+            "has an underscore at its end.",
+            DataWarning,
+            stacklevel=2,
+        )
+    return pd.DataFrame(made)
 
 
 def unseen(rows: Rows, data: Dataset) -> "pd.DataFrame":

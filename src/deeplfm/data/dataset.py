@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from deeplfm.data.frames import as_table, dimensions
 from deeplfm.data.panels import KnownInputs, Panel, known_inputs, one_series, panel_of
+from deeplfm.data.sizes import check_ranges, check_targets_size
 from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
@@ -70,6 +71,7 @@ def dataset(
             f"y must be finite or NaN; got {int(np.isinf(targets).sum())} infinite entries. "
             "Replace them by NaN if they were not observed."
         )
+    check_targets_size(targets, output_names)
     observed = ~np.isnan(targets)
     for name, column in zip(output_names, observed.T, strict=True):
         if complete and not column.any():
@@ -77,6 +79,8 @@ def dataset(
                 f"every output must be observed somewhere; got only NaN in {name!r}. Drop it."
             )
     keep = observed.any(axis=1)
+    if complete:
+        check_ranges(x[keep], input_names)
     panel = None if series is None else panel_of(series, len(x))
     inputs = None
     if known is not None:

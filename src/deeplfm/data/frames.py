@@ -94,8 +94,25 @@ def as_table(name: str, values: Any, prefix: str) -> tuple[Values, tuple[str, ..
     return table, names
 
 
+def _unmasked(name: str, values: Any) -> Any:
+    """A masked array as a plain one: what is masked was not observed, which inputs must be."""
+    hidden = np.ma.getmaskarray(values)
+    if not hidden.any():
+        return values.data
+    if name != "y":
+        raise InputError(
+            f"{name} must be there in every row; got {int(hidden.sum())} masked entries. "
+            "Remove those rows; gaps belong in y."
+        )
+    if values.dtype.kind not in "biuf":
+        return values.filled()
+    return values.astype(np.float64).filled(np.nan)
+
+
 def _numbers(name: str, values: Any) -> Values:
     """Any array-like as float64, or the reason why not."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = _unmasked(name, values)
     if hasattr(values, "detach"):
         values = values.detach().cpu().numpy()
     kind = type(values).__name__

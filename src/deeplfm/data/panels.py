@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.data.frames import as_table
+from deeplfm.data.sizes import check_ranges
 from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
@@ -56,6 +57,8 @@ def panel_of(series: Any, count: int, labels: tuple[str, ...] | None = None) -> 
                 "fit; got None. Pass one id per row."
             )
         return Panel(labels or ("",), np.zeros(count, dtype=np.int64))
+    if np.ma.getmaskarray(series).any() if isinstance(series, np.ma.MaskedArray) else False:
+        raise InputError("series must be one id per row; got masked ones. Remove those rows.")
     given = np.asarray(series, dtype=object)
     if given.shape != (count,):
         raise InputError(
@@ -89,6 +92,7 @@ def known_inputs(x: Values, known: Any, codes: Codes) -> KnownInputs:
             f"known must be finite; got {int((~np.isfinite(values)).sum())} NaN or infinite "
             "entries. Fill them in: a known input has no gaps."
         )
+    check_ranges(values, names)
     return joined(names, x, codes, values)
 
 

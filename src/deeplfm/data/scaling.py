@@ -111,7 +111,9 @@ def fit_scaling(data: Dataset, rule: TargetRule | None = None) -> Scaling:
     if rule is not None:
         rule.check_targets(data.y, data.output_names)
         y, standardise = rule.start_targets(data.y), rule.standardises_targets
-    mean, std, size = np.nanmean(y, axis=0), np.nanstd(y, axis=0), np.nanmax(np.abs(y), axis=0)
+    size = np.nanmax(np.abs(y), axis=0)
+    unit = np.ldexp(1.0, np.frexp(size)[1])  # a power of two rounds nothing; squares stay numbers
+    mean, std = unit * np.nanmean(y / unit, axis=0), unit * np.nanstd(y / unit, axis=0)
     found = Statistics(x.min(0), x.max(0), x.std(0), mean, std, size)
     return scaling_from(found, standardise=standardise)
 

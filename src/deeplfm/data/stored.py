@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplfm.data import Dataset, Scaling, Statistics, TargetRule, files, scaling_from
+from deeplfm.data.sizes import check_ranges, check_targets_size
 from deeplfm.errors import InputError
 
 Values = NDArray[np.float64]
@@ -107,6 +108,8 @@ class Stored:
                 f"outputs in {self.path} must be finite or NaN, and observed somewhere; got "
                 "infinite ones, or NaN only. Replace or drop them."
             )
+        check_ranges(np.stack([inputs.low, inputs.high]), self.input_names)
+        check_targets_size(np.stack([targets.low, targets.high]), self.output_names)
         size = np.maximum(np.abs(targets.low), np.abs(targets.high))
         return scaling_from(
             Statistics(inputs.low, inputs.high, inputs.std(), targets.mean, targets.std(), size),
@@ -186,11 +189,12 @@ class _Moments:
         seen = ~np.isnan(values)
         count = seen.sum(0)
         mean = np.where(seen, values, 0.0).sum(0) / np.maximum(count, 1)
-        with np.errstate(invalid="ignore"):  # infinite values are told of at the end
-            squares = np.where(seen, values - mean, 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # what is too large is told at the end
+            squares = np.where(seen, values - mean, 0.0) ** 2
         total = np.maximum(self.count + count, 1)
         change = mean - self.mean
-        self.squares += (squares**2).sum(0) + change**2 * self.count * count / total
+        with np.errstate(invalid="ignore", over="ignore"):
+            self.squares += squares.sum(0) + change**2 * self.count * count / total
         self.mean += change * count / total
         self.count += count
         self.low = np.fmin(self.low, np.fmin.reduce(values, axis=0))

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
+from deeplfm.shapes import observed_values
 
 Values = NDArray[np.float64]
 
@@ -46,7 +47,7 @@ def coverage(y: ArrayLike, predictive: Predictive, probability: float) -> Values
 def _errors(y: ArrayLike, mean: ArrayLike) -> tuple[Values, Values]:
     observed, predicted = (
         values[:, None] if values.ndim == 1 else values
-        for values in (np.asarray(y, dtype=float), np.asarray(mean, dtype=float))
+        for values in (observed_values(y), observed_values(mean))
     )
     if observed.ndim != 2 or observed.shape != predicted.shape:
         raise InputError(

@@ -17,6 +17,7 @@ from deeplfm.errors import InputError
 from deeplfm.evaluation.components import ALL, Chosen, Components, moments
 from deeplfm.evaluation.families import PointComponents
 from deeplfm.evaluation.spread import about_mean, can_widen, widened, with_noise
+from deeplfm.shapes import observed_values
 
 Values = NDArray[np.float64]
 
@@ -213,7 +214,7 @@ class Predictive:
         return self.select(outputs=np.array([self.names.index(chosen)]))
 
     def _observations(self, y: ArrayLike) -> Values:
-        values = np.asarray(y, dtype=float)
+        values = observed_values(y)
         expected = self.components.mean.shape[1:]
         if values.ndim == 1 and expected[1] == 1:
             values = values[:, None]

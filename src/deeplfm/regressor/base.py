@@ -17,12 +17,14 @@ from deeplfm.data import Dataset, Scaling, inputs_table
 from deeplfm.evaluation.check import Check
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.models import ModelSettings
+from deeplfm.regressor.reach import check_reach
 from deeplfm.training import Training
 from deeplfm.training.plateau import sentence_of
 
 Values = NDArray[np.float64]
 Functions = Callable[..., Values]  # of X; of a panel, of X and series
 
+_STDS = 6  # that a range of one of several inputs has, where the data are not there
 _TOGETHER = 64  # draws of observations
 
 
@@ -110,6 +112,17 @@ class Fitted(ABC):
     def together(self, X: Any, seed: int) -> Values:
         """A few draws of observations [S, N, D] at `X`: all rows of a draw are of one function."""
         return self.predictive(X, _TOGETHER, seed).sample_y()
+
+    def near(self, X: Any) -> Values:
+        """New inputs [N, P], which must not be too far from the data; far away is a warning."""
+        x, unit = inputs_table(X, len(self.input_names)), self.scaling.input_scale
+        low, high = self.scaling.input_origin, self.scaling.input_origin + unit
+        if self.data is not None:
+            low, high = self.data.x.min(0), self.data.x.max(0)
+        elif len(unit) > 1:
+            high = low + _STDS * unit
+        check_reach(x, low, high, unit, self.input_names)
+        return x
 
     def factor_at(self, X: Any) -> Values | None:
         """How many times wider predictions at `X` are than the model says, [N]; None: not so."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from deeplfm.data import Dataset
 from deeplfm.errors import InputError
+from deeplfm.shapes import observed_values
 
 Values = NDArray[np.float64]
 
@@ -17,12 +18,18 @@ def r2_of_observed(y: Any, mean: Values, sample_weight: Any = None) -> float:
     """R² of a prediction over what was observed, averaged over the outputs."""
     from sklearn.metrics import r2_score
 
-    known, found = (np.asarray(v, float).reshape(len(mean), -1) for v in (y, mean))
+    known, found = observed_values(y), mean[:, None] if mean.ndim == 1 else mean
+    known = known[:, None] if known.ndim == 1 else known
     if known.shape != found.shape:
         raise InputError(
             f"y must be {list(found.shape)}, as in the fit; got {known.shape}. Reshape it."
         )
     weight = np.ones(len(known)) if sample_weight is None else np.asarray(sample_weight, float)
+    if weight.shape != (len(known),):
+        raise InputError(
+            f"sample_weight must be one number per row, [{len(known)}]; got {weight.shape}. "
+            "Align it with X."
+        )
     scores = []
     for truth, guess in zip(known.T, found.T, strict=True):
         seen = ~np.isnan(truth)

@@ -16,7 +16,7 @@ def checked_device(name: str) -> str:
     except (RuntimeError, TypeError):
         device = None
     there = device is not None and (
-        device.type == "cpu"
+        (device.type == "cpu" and not device.index)
         or (device.type == "cuda" and (device.index or 0) < torch.cuda.device_count())
     )
     if not there:

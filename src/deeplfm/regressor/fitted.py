@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from deeplfm.data import inputs_table
 from deeplfm.errors import InputError
 from deeplfm.evaluation.predictive import Predictive
 from deeplfm.evaluation.spread import about_mean
@@ -213,7 +212,7 @@ class FittedModel(Fitted):
         return Predictive(samples, first.followed_by(others), self.output_names, start)
 
     def _inputs(self, X: Any) -> Values:
-        return self.scaling.inputs(inputs_table(X, len(self.input_names)))
+        return self.scaling.inputs(self.near(X))
 
 
 Draw = tuple[DeepLFM, DeepPath]

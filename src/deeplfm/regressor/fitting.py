@@ -5,6 +5,7 @@
 Under torchrun all processes call it with the same arguments, and each gets the same result.
 """
 
+import warnings
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,13 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from deeplfm.data import Dataset, Scaling, fit_scaling
 from deeplfm.data.stored import Stored
-from deeplfm.errors import InputError
+from deeplfm.errors import DataWarning, InputError
 from deeplfm.evaluation.check import Check
 from deeplfm.models import DeepLFM, FourierDLFM, Recipe
+from deeplfm.models.starts.base import ROWS
+from deeplfm.models.starts.thinning import hidden_period
 from deeplfm.objectives import Batch
 from deeplfm.regressor.checking import INTERRUPTED, OFF, check_beside
 from deeplfm.regressor.fingerprints import checkpoints_of
@@ -80,6 +84,8 @@ def fit_layers(
     **settings: Any,
 ) -> FittedModel:
     """`fit`, and where it is to `check` itself, a shorter fit without some blocks beside it."""
+    if join(settings["device"]).leads:
+        _warn_of_hidden_rhythm(data, recipe)
     fitted = fit(data, recipe, training, **settings)
     if not check:
         return replace(fitted, check=OFF)
@@ -89,6 +95,32 @@ def fit_layers(
         return replace(fitted, check=INTERRUPTED)
     beside = settings | {"progress": False, "checkpoints": None}
     return check_beside(fitted, data, lambda part, fewer: fit(part, recipe, fewer, **beside))
+
+
+def _warn_of_hidden_rhythm(data: Dataset | Stored, recipe: Recipe) -> None:
+    """A start looks at some rows of a long series; a rhythm between them it cannot find."""
+    if len(data.input_names) > 1:
+        return
+    if isinstance(data, Stored):  # rows of a file in its order, as starts take them
+        period = hidden_period(len(data), lambda places: _series(data.rows(places)))
+    else:
+        order = np.argsort(data.x[:, 0], kind="stable")
+        period = hidden_period(
+            len(data), lambda places: (data.x[order[places], 0], data.y[order[places]])
+        )
+    if period is not None:
+        warnings.warn(
+            f"A {type(recipe).__name__} starts from {ROWS} of {len(data)} rows, too few for the "
+            f"rhythm of these data, whose period is about {period:.3g}: it may learn nothing of "
+            "it; use MarkovDLFM(), which looks at every row.",
+            DataWarning,
+            stacklevel=4,
+        )
+
+
+def _series(data: Dataset) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    order = np.argsort(data.x[:, 0], kind="stable")
+    return data.x[order, 0], data.y[order]
 
 
 def check_plain(data: object) -> None:

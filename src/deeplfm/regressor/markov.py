@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from deeplfm.data import Dataset, inputs_table
+from deeplfm.data import Dataset
 from deeplfm.data.dataset import one_input
 from deeplfm.data.panels import Panel, panel_of
 from deeplfm.errors import InputError
@@ -250,7 +250,7 @@ class FittedMarkov(Fitted):
 
     def _asked(self, X: Any, known: Any, series: Any) -> tuple[Values, Panel, Dataset]:
         """Times and series that are asked for, and the data with the inputs that come with them."""
-        x = one_input(inputs_table(X, 1))
+        x = one_input(self.near(X))
         labels = None if self.data.panel is None else self.data.panel.labels
         panel = panel_of(series, len(x), labels)
         return x, panel, self.data if known is None else self._with_inputs(X, known, series)

@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from deeplfm.errors import NumericalError
 from deeplfm.statespace.blocks import Block
 from deeplfm.statespace.timeline import Timeline
 from deeplfm.sums import Backend, markov_evidence, markov_smooth
@@ -236,7 +237,13 @@ def solve_weights(gram: Float[Tensor, "B C C"], believed: int = 0) -> Weights:
     # Of unit diagonal: what is tiny then is not identified, whatever its units.
     scaled = information / (scale[:, :, None] * scale[:, None])
     scaled = scaled + torch.diag_embed(1 - seen + _TINY * seen * ~prior)
-    lower = torch.linalg.cholesky(scaled)
+    try:
+        lower = torch.linalg.cholesky(scaled)
+    except RuntimeError:  # of torch: not positive definite, or not a number
+        raise NumericalError(
+            "the state must be computable; its precision broke down, as where outputs have no "
+            "noise at all or scales lie far apart. Check the data, or change the units."
+        ) from None
     half = torch.linalg.solve_triangular(lower, moment / scale[..., None], upper=False)
     inverse = torch.cholesky_inverse(lower) * (seen[:, :, None] * seen[:, None])
     covariance = inverse / (scale[:, :, None] * scale[:, None])

@@ -8,6 +8,7 @@ density is asked how far it really reaches: a parabola would believe too much of
 """
 
 import copy
+import math
 from typing import NamedTuple, final
 
 import numpy as np
@@ -15,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from deeplfm.errors import NumericalError
 from deeplfm.models.markov_model import MarkovModel, Natural
 from deeplfm.statespace.record import Cut, Record
 from deeplfm.sums import Backend
@@ -51,7 +53,8 @@ class Posterior(nn.Module):
             generator = np.random.default_rng((seed % 2**64, k))
             rows.append(torch.tensor(generator.standard_normal(len(self.mean))))
         noise = torch.stack(rows)
-        return self.mean + noise @ self.factor.mT
+        # Where the curvature could not be computed, as of data without any noise: the mode alone.
+        return self.mean + noise @ self.factor.mT.nan_to_num(0.0, 0.0, 0.0)
 
 
 def flat_parameters(model: MarkovModel) -> Float[Tensor, " n"]:
@@ -167,7 +170,10 @@ class _Density:
     def _at(self, own: MarkovModel, values: Tensor) -> float:
         set_flat(own, values)
         with torch.no_grad():
-            return float(self._rows.share * self._rows.evidence(own) + own.log_prior())
+            try:
+                return float(self._rows.share * self._rows.evidence(own) + own.log_prior())
+            except NumericalError:  # so far away nothing can be computed
+                return -math.inf
 
 
 def _reach(density: _Density, ways: Float[Tensor, "n k"]) -> Float[Tensor, " k"]:

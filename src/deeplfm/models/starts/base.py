@@ -17,7 +17,7 @@ from torch import Tensor
 Values = NDArray[np.float64]
 
 FIRST_NOISE, _ROUNDS = 0.1, 5  # noise variance and its re-estimation, in standardised units
-_ROWS = 5000  # regressions need no more; evenly spread over the data
+ROWS = 5000  # regressions need no more; evenly spread over the data
 _OFFSET = 10.0  # prior standard deviation of the offsets
 
 
@@ -42,9 +42,9 @@ class Start:
 
 
 def evenly(x: Values, y: Values) -> tuple[Values, Values]:
-    """At most `_ROWS` rows, spread over the data; those of one input in order."""
+    """At most `ROWS` rows, spread over the data; those of one input in order."""
     order = np.argsort(x[:, 0], kind="stable") if x.shape[1] == 1 else np.arange(len(x))
-    chosen = order[np.linspace(0, len(x) - 1, min(len(x), _ROWS)).astype(int)]
+    chosen = order[np.linspace(0, len(x) - 1, min(len(x), ROWS)).astype(int)]
     return x[chosen], y[chosen]
 
 
