@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from deeplfm.app import cli
-from torture.command_lines import Line, command_lines
+from torture.command_lines import command_lines
+from torture.lines import Line
 
 LINES = command_lines()
 assert len({line.name for line in LINES}) == len(LINES)

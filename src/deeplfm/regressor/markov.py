@@ -58,12 +58,6 @@ class FittedMarkov(Fitted):
     depth: Depth | None = None
 
     @property
-    def convergence(self) -> str:
-        if self.model.smooth is not None:
-            return "The evidence had stopped rising: quasi-Newton steps ended at its maximum."
-        return super().convergence
-
-    @property
     def num_parameters(self) -> int:
         return sum(raw.value.numel() for raw in self.top.raw())
 

@@ -6,7 +6,6 @@ A trainer is all its `state`: with that of another it goes on exactly where that
 several processes train together, each has a trainer, and all call the same methods.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import final
@@ -199,13 +198,9 @@ class Trainer:
         return stage
 
     def _look(self, step: int) -> None:
-        """Whether a training of one start, in its last stage, is to end soon."""
-        training = self.training
-        if training.restarts > 1 or training.held_out > 0 or step % CHECK_EVERY:
-            return
-        since = max([0.0, *(one.until for one in training.stages if one.until < 1)])
-        records = self._records[math.ceil(since * training.steps) : step][-self._ending.seen :]
-        if records:
+        """Whether the training is to end soon."""
+        if self._ending.is_open and step % CHECK_EVERY == 0 and step > self._ending.first:
+            records = self._records[self._ending.first : step][-self._ending.seen :]
             self._ending.look(step, torch.stack(records)[:, 0].tolist())
 
     def _gradients(self, batch: Batch, stage: Stage) -> Tensor:

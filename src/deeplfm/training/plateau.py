@@ -33,12 +33,20 @@ class Ending:
         self._window = _window(training.steps)
         self._falls_from: int | None = None
         self.step = training.steps  # the last one
+        stages = [one.until for one in training.stages if one.until < 1]
+        self.first = math.ceil(max([0.0, *stages]) * training.steps)  # of the last stage
         self.seen = 3 * self._window  # so many losses, the last ones, decide
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may end sooner; several starts, and steps by held-out blocks, do not."""
+        own = self._training
+        wanted = own.stop_early and own.restarts == 1 and own.held_out == 0
+        return wanted and self._falls_from is None
 
     def is_flat(self, losses: Sequence[float]) -> bool:
         """Whether losses so far say that the bound has stopped rising."""
-        wanted = self._training.stop_early and self._falls_from is None
-        return wanted and is_flat(losses, self._window)
+        return self.is_open and is_flat(losses, self._window)
 
     def look(self, step: int, losses: Sequence[float]) -> None:
         """End a window after this step where the bound has stopped rising."""

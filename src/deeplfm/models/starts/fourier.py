@@ -1,12 +1,10 @@
 """Where a deep Fourier model starts: each layer solved in closed form for what it should do first.
 
-    hidden layers:  the phase φ(x) of a rhythm of many periods (`warped`); cos(φ(x) - θ_k) of one of
-                    few; or the inputs themselves
+    hidden layers:  the phase φ(x) of a rhythm (`warped`), cos(φ(x) - θ_k) of one of few periods, x
     last layer:     the observed targets, given the hidden functions
 
-For fixed frequencies the best Gaussian q(W) of a layer is a linear regression: its mean and its
-covariance are set to that. From the prior alone the optimisation of a deep model often fails
-before it begins; from here it improves on a fit that is already good.
+For fixed frequencies the best Gaussian q(W) of a layer is a linear regression. From the prior alone
+the optimisation of a deep model often fails before it begins.
 """
 
 import math
