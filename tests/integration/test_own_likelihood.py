@@ -133,7 +133,7 @@ def test_it_predicts_rates(model: dlfm.DeepLFMRegressor) -> None:
     assert (std > np.sqrt(0.8 * mean)).all()  # the noise of counts is in it, and more
     assert model.score(DAYS, COUNTS) > 0.7
     # Far from the data functions fall back to their typical values, which are those of the data.
-    assert np.all((RATES.min(0) < model.predict([1e4])) & (model.predict([1e4]) < RATES.max(0)))
+    assert np.all((RATES.min(0) < model.predict([1e3])) & (model.predict([1e3]) < RATES.max(0)))
 
 
 def test_samples_are_log_rates(model: dlfm.DeepLFMRegressor) -> None:

@@ -81,7 +81,8 @@ def test_a_saved_model_predicts_the_same(kind: str, tmp_path: Path) -> None:
     assert again.posterior(3).names == model.posterior(3).names
     assert again.data_ is not None
     np.testing.assert_array_equal(again.data_.y, model.fitted_.data.y)
-    assert {one.name for one in tmp_path.iterdir()} == {"model.json", "model.safetensors"}
+    kept = {"manifest.json", "model.json", "model.safetensors"}
+    assert {one.name for one in tmp_path.iterdir()} == kept
 
 
 def test_panels_and_known_inputs_are_saved(tmp_path: Path) -> None:

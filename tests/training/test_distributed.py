@@ -214,7 +214,7 @@ def test_torchrun_makes_a_run_that_can_be_read(
     paths = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     done = subprocess.run(torchrun, capture_output=True, text=True, env=paths)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("10 steps") == done.stdout.count("Model: ") == 1  # one writer
+    assert done.stdout.count("10 steps in ") == done.stdout.count("Model: ") == 1  # one writer
     assert invoke(monkeypatch, "predict", out, "--at", table, "--out", predictions) == 0
     found = pd.read_csv(predictions)
     assert len(found) == 40

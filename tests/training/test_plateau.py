@@ -62,7 +62,7 @@ def test_near_the_end_nothing_is_added() -> None:
 def evidence_trainer(folder: Path | None = None, *, stop: bool = True) -> EvidenceTrainer:
     data = small_record((30, 12))
     model = dlfm.MarkovDLFM(modes=2).build(data, torch.Generator().manual_seed(0))
-    training = Training(steps=600, stop_early=stop, checkpoint_every=7)
+    training = Training(steps=300, stop_early=stop, checkpoint_every=50)
     return EvidenceTrainer(
         model, data, training, seed=3, checkpoints=None if folder is None else Checkpoints(folder)
     )
@@ -71,20 +71,20 @@ def evidence_trainer(folder: Path | None = None, *, stop: bool = True) -> Eviden
 def test_an_evidence_that_rises_no_more_ends_its_training(tmp_path: Path) -> None:
     """Within a nat of all steps; resumed in the middle, and in the last window, bit for bit."""
     through, whole = evidence_trainer(), evidence_trainer(stop=False)
-    through.run(600)
-    whole.run(600)
-    assert whole.step == 600
+    through.run(300)
+    whole.run(300)
+    assert whole.step == 300
     assert through.finished
-    assert through.step < 500
+    assert through.step < 300
     assert through.history()["loss"][-1] < whole.history()["loss"][-1] + 1
-    for number, stop in enumerate((150, through.step - 5)):
+    for number, stop in enumerate((90, through.step - 5)):
         folder = tmp_path / str(number)
         first = evidence_trainer(folder)
         first.run(stop)
         first.save()
         second = evidence_trainer(folder)
         second.resume()
-        second.run(600)
+        second.run(300)
         assert second.step == through.step
         assert torch.equal(flat_parameters(second.model), flat_parameters(through.model))
 

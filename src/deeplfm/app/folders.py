@@ -56,6 +56,8 @@ def request_of(run: Path) -> dict[str, Any]:
 
 def check_finished(run: Path) -> None:
     """A run, or a model that was saved from Python; not one that is still being fitted."""
+    if run.exists() and not run.is_dir():
+        raise InputError(f"the run must be a folder; {run} is a file. Name the folder of a fit.")
     if not holds(run, RUN) and not holds(run, saving.SETTINGS):
         raise InputError(
             f"{run} must hold a saved model; {saving.SETTINGS} is not there. Check the folder."

@@ -123,8 +123,8 @@ def opened(folder: Path, only: Iterable[str] | None = None) -> Sealed | None:
 
 
 def names(folder: Path) -> set[str]:
-    """The files that are sealed in a folder, as its manifest says."""
-    return set(_hashes_before(folder))
+    """The files that are sealed in a folder, as its manifest says; none in what is no folder."""
+    return set(_hashes_before(folder)) if folder.is_dir() else set()
 
 
 def unfinished(folder: Path) -> bool:
